@@ -74,7 +74,7 @@ _DATES = tuple(
 _CLOCK = re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?\b")
 _CODE = re.compile(r"\b(?=\w*\d)(?=\w*[A-Za-z])\w{2,}(?:-\w+)*\b")
 _FISCAL = re.compile(r"\b(?:FY|CY|fiscal(?: year)? ?|fy ?)'?(\d{2}|\d{4})\b", re.IGNORECASE)
-_FURNITURE = re.compile(
+PLACE_NUMBERS = re.compile(
     r"^[\s>*-]*\d{1,3}[.)](?=\s)|\b(?:pages?|slides?|sections?|tables?|figures?|fig|steps?|notes?|chapters?)\.? \d+",
     re.IGNORECASE,
 )
@@ -186,7 +186,7 @@ class Facts:
 
 def facts_of(text: str) -> tuple[Fact, ...]:
     """The facts of ``text`` in order. What is part of a date, a code or a name is no figure of its own."""
-    text = _FURNITURE.sub(lambda found: " " * len(found[0]), without_note_marks(text))
+    text = PLACE_NUMBERS.sub(lambda found: " " * len(found[0]), without_note_marks(text))
     found: list[Fact] = [*dates(text)]
     free = _without(text, found)
     codes = [Name(str(match[0]), match.start()) for match in (*_CLOCK.finditer(free), *_codes(free))]

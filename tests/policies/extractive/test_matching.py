@@ -45,6 +45,12 @@ def test_row_and_column_meet_in_one_cell() -> None:
     assert values(SALES, "North 2022") == ["15"]
 
 
+@pytest.mark.parametrize(("head", "label"), [("(000s)", "Masts"), ("July 5,", "Masts"), ("Cost", "2. Masts")])
+def test_marks_of_lists_scales_and_days_above_their_year_are_no_values(head: str, label: str) -> None:
+    words = table(50, 100, (0, 60, 200), ("No.", "Masts sold", head), ("2.", label, "410"))
+    assert {crossing.value for crossing in crossings(rows(page(words)), terms("masts sold 2."))} <= {"410"}
+
+
 def test_a_transposed_table_gives_the_same() -> None:
     turned = table(50, 170, (0, 150, 250), ("Year", "North", "South"), ("2021", "12", "21"), ("2022", "15", "24"))
     assert values(turned, "North 2022") == ["15"]
@@ -198,6 +204,42 @@ def test_a_question_is_answered_by_what_says_it_and_not_by_its_neighbour(questio
         "\n\n24 months from the day of purchase.\n\nQ: Can I pay by card?\n\nNo, we take cash.\n"
     )
     assert best_quote(question, text) == quote
+
+
+FIGURES = """As Figure 2 shows, oak lasts longer than pine. In 2 yards the figure was lower.
+
+Figure 1. Masts of pine.
+
+Figure 2. Masts of oak after ten years at sea.
+
+3.1 Rigging
+
+Hemp is tarred once a year.
+
+Step 3.1 takes a day."""
+
+
+@pytest.mark.parametrize(
+    ("question", "quote"),
+    [
+        ("What does Figure 2 show?", "Figure 2. Masts of oak after ten years at sea."),
+        ("What is the title of Fig. 1?", "Figure 1. Masts of pine."),
+        ("How often is hemp tarred by section 3.1?", "Hemp is tarred once a year."),
+    ],
+)
+def test_a_figure_is_answered_by_its_caption_and_a_section_by_what_stands_in_it(question: str, quote: str) -> None:
+    assert best_quote(question, FIGURES) == quote
+
+
+def test_of_a_question_about_a_page_another_page_counts_less() -> None:
+    (part,) = parts("Which mast is on page 2?", limit=3)
+    texts = [PageText("d", Locator(page=n), "The mast is of oak.", (), WIDTH, HEIGHT) for n in (1, 2)]
+    sightings = [
+        Sighting(f"s{n}", "d", text.locator, PassageKind.PAGE, "", "d.pdf", 1.0, text.text, text)
+        for n, text in enumerate(texts, start=1)
+    ]
+    first, second = matches(part, Observation("q1", part.text, tuple(sightings)))
+    assert (first.sighting_id, second.coverage / first.coverage) == ("s2", pytest.approx(0.7))
 
 
 def test_headings_items_and_rows_of_a_plain_text_are_no_part_of_what_stands_beside_them() -> None:

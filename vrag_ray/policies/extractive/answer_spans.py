@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from vrag_ray.agent.facts import dates
+from vrag_ray.agent.facts import PLACE_NUMBERS, dates
 from vrag_ray.policies.extractive.lexicon import Term, is_function_word, stems, tokens
 from vrag_ray.policies.extractive.other_scripts import UNSPACED
 from vrag_ray.policies.extractive.questions import AnswerKind, Part
@@ -38,11 +38,12 @@ _MAGNITUDES = frozenset({"million", "billion", "thousand", "trillion", "m", "bn"
 def shortest_answer(part: Part, quote: str) -> str:
     """A part of ``quote``, or empty where only the whole of it answers."""
     if part.kind is AnswerKind.NUMBER:
-        of_dates = [range(date.start, date.start + len(date.text)) for date in dates(quote)]
+        others = [range(date.start, date.start + len(date.text)) for date in dates(quote)]
+        others += [range(*place.span()) for place in PLACE_NUMBERS.finditer(quote)]
         numbers = [
             _with_unit(quote, number)
             for number in _NUMBER.finditer(quote)
-            if not any(number.start() in span for span in of_dates)
+            if not any(number.start() in span for span in others)
         ]
         return _nearest(part, quote, [(at, text) for at, text in numbers if not _YEAR.match(text)])
     if part.kind is AnswerKind.DATE:

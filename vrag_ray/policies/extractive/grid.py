@@ -15,6 +15,7 @@ from vrag_ray.corpus.tables import MAX_CELL_WORDS
 from vrag_ray.policies.extractive.layout import Row, Span, box_of
 from vrag_ray.policies.extractive.lexicon import Term
 from vrag_ray.types import Box
+from vrag_ray.types.months import MONTH
 from vrag_ray.types.superscripts import SUPERSCRIPTS
 
 COLUMN_SLACK = 0.04
@@ -31,6 +32,8 @@ _PERIOD = re.compile(
     rf"(?:[^\W\d]+\.? |\d{{1,2}},? )*((?:1[89]|20)\d\d)(?: ?[A-Za-z*]| ?\(\d\)|[{SUPERSCRIPTS}]{{1,2}})?"
 )
 """``2022``, ``FY 2022`` or ``December 31, 2022``, perhaps with the mark of a footnote."""
+_NO_VALUE = re.compile(rf"\(?\d{{1,3}}[.)]|\(?000['’]?s?\)?|{MONTH}\.? \d{{1,2}},?", re.IGNORECASE)  # noqa: RUF001
+"""``3.`` before a row of a list, ``(000s)`` at the head of a column, the day of a date whose year stands below it."""
 _BESIDE_PERIODS = re.compile(r".*[^\W\d]\.? \d{1,2},?|\(\d\)")
 """``Years ended December 31,``, and the mark of a footnote."""
 
@@ -74,6 +77,7 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
     found: list[Crossing] = []
     for value in _short_cells(page):
         is_figure = bool(value.cell.words) and any(map(str.isdigit, value.cell.text))
+        is_figure = is_figure and _NO_VALUE.fullmatch(value.cell.text) is None
         if value.row in heads or id(value.cell) in label_cells or not is_figure:
             continue
         along_row: dict[str, _Place] = {}

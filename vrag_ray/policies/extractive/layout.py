@@ -33,6 +33,8 @@ _ABBREVIATION = re.compile(
     r"|corp|jr|sr|rev|gen|col|capt|sgt|vol|pp|art|sec|ed|est|bzw|vgl)\.$",
     re.IGNORECASE,
 )
+_CAPTION_NUMBER = re.compile(r"(?:fig|figure|table|chart|exhibit|box|scheme|plate)\.? \d[\w.-]*\.", re.IGNORECASE)
+"""``Figure 2.`` is the beginning of its caption."""
 _ORDINAL = re.compile(r"^\d{1,2}\.$")
 """``12. März``, or the number of an item."""
 _UNSPACED_END = re.compile(r"(?<=[。！？])(?![」』”’）)\s])")  # noqa: RUF001
@@ -180,6 +182,7 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
             current.append(word)
             after = following.text if following is not None else ""
             ends = _ends_sentence(word.text, after) and not _ORDINAL.match(word.text)
+            ends = ends and not _is_caption_number([part.text for part in current[:3]])
             if (
                 following is None
                 or ends
@@ -242,7 +245,8 @@ def text_sentences(text: str) -> list[Span]:
         for word, following in zip_longest(words, words[1:], fillvalue=""):
             current.append(word)
             begins = not following.lstrip(_OPENING + "'([")[:1].islower()
-            if not following or len(current) >= MAX_SENTENCE_WORDS or (begins and _ends_sentence(word, following)):
+            ends = begins and _ends_sentence(word, following) and not _is_caption_number(current[:3])
+            if not following or len(current) >= MAX_SENTENCE_WORDS or ends:
                 found.append(Span(" ".join(current)))
                 current = []
     return found
@@ -254,6 +258,10 @@ def _ends_sentence(word: str, following: str) -> bool:
     if not word.rstrip(_CLOSING).endswith(_SENTENCE_ENDS):
         return False
     return not _ABBREVIATION.match(word) or (following[:1].isupper() and is_function_word(following.rstrip(",.:;")))
+
+
+def _is_caption_number(texts: Sequence[str]) -> bool:
+    return len(texts) == 2 and _CAPTION_NUMBER.fullmatch(" ".join(texts)) is not None
 
 
 def _ended_lines(lines: Sequence[Sequence[Word]], aspect: float) -> Iterator[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
     import Stemmer
 
 _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|[{UNSPACED}]+|[^\W\d_{UNSPACED}]+\d*")
-_FISCAL_YEAR = re.compile(r"[fc]y((?:19|20)\d\d)")
+_FISCAL_YEAR = re.compile(r"[fc]y((?:19|20)?\d\d)")
+_FISCAL_BLANK = re.compile(r"\b([fc]y)\s+(?=(?:19|20)\d\d\b)")
+_NUMBERED = re.compile(
+    r"\b(fig|figure|table|chart|exhibit|section|chapter|unit|appendix|annex|schedule|box|equation)s?\.?\s{0,2}"
+    r"(\d+(?:[.-]\d+)*)(?![\w,]*\d)",
+    re.IGNORECASE,
+)
+_SAME_NAMES = {"fig": "figure", "chapter": "section"}
+_NUMBERED_HEADING = re.compile(r"\W*(\d+(?:\.\d+)*)\.?\s+[^\W\d_]")
 _IDENTIFIER = re.compile(r"\w+(?:_\w+)+")
 _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]{{2,}}")
 _LABEL = re.compile(r"(?<=\w )[A-HJ-Z](?=[\s?,;:!)\"'’]|$)")  # noqa: RUF001
@@ -64,6 +73,11 @@ class Term:
     surface: str
     specific: bool
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether it is a name with its number, as ``figure 2``."""
+        return " " in self.stem
+
     def found_in(self, stems: frozenset[str]) -> float:
         """1 where the word stands in ``stems``, ``AKIN`` where a longer or shorter form of it does, else 0."""
         if self.stem in stems:
@@ -80,14 +94,15 @@ class Term:
 def tokens(text: str) -> list[str]:
     """Words in order, case folded; unspaced scripts as pairs of characters, apart from what stands against them.
 
-    ``FY2022`` is the year alone.
+    ``FY2022``, ``FY 2022`` and ``FY22`` are the year alone.
     """
     found: list[str] = []
-    for token in _TOKEN.findall(unicodedata.normalize("NFKC", without_note_marks(text)).casefold()):
+    folded = unicodedata.normalize("NFKC", without_note_marks(text)).casefold()
+    for token in _TOKEN.findall(_FISCAL_BLANK.sub(r"\1", folded)):
         if token[0].isdigit():
             found.append(token.replace(",", ""))
         elif fiscal := _FISCAL_YEAR.fullmatch(token):
-            found.append(fiscal[1])
+            found.append(fiscal[1] if len(fiscal[1]) == 4 else f"20{fiscal[1]}")
         elif _UNSPACED_RUN.fullmatch(token):
             found.extend(token[place : place + 2] for place in range(len(token) - 1))
         else:
@@ -113,7 +128,27 @@ def _stemmer() -> Stemmer.Stemmer:
 
 
 def stems(text: str) -> frozenset[str]:
-    return frozenset().union(*map(_stems_of_word, text.split()))
+    return frozenset().union(*map(_stems_of_word, text.split()), numbered(text))
+
+
+def numbered(text: str) -> Iterator[str]:
+    """``figure 2`` of ``Fig. 2``, ``section 3.1`` of ``Section 3.1`` and of a heading that begins with its number."""
+    if heading := _NUMBERED_HEADING.match(text):
+        yield f"section {heading[1]}"
+    for found in _NUMBERED.finditer(text):
+        yield _numbered(found)
+
+
+def leading_number(text: str) -> str:
+    """``figure 2`` of a text that begins with ``Fig. 2``, ``section 2`` of ``2 Methods``; else empty."""
+    found = _NUMBERED.match(text)
+    heading = _NUMBERED_HEADING.match(text)
+    return _numbered(found) if found else f"section {heading[1]}" if heading else ""
+
+
+def _numbered(found: re.Match[str]) -> str:
+    name = found[1].casefold()
+    return f"{_SAME_NAMES.get(name, name)} {found[2]}"
 
 
 @lru_cache(maxsize=1 << 16)
@@ -123,17 +158,17 @@ def _stems_of_word(word: str) -> frozenset[str]:
 
 
 def terms(question: str) -> tuple[Term, ...]:
-    """The informative words, in order and once each; all words where none is informative."""
+    """The informative words, in order and once each, and names with their number; all words where there are neither."""
+    numbers = [_numbered(found) for found in _NUMBERED.finditer(question)]
+    question = _NUMBERED.sub(" ", question) if numbers else question
     names = _names(question)
     months = names & {"may"}  # the month, not the verb
     every = tokens(without_question_words(question)) or tokens(question)
     named = months | frozenset(label.casefold() for label in _LABEL.findall(question))
-    found = [token for token in every if is_informative(token) or token in named] or every
-    return tuple(
-        {
-            stem(token): Term(stem(token), token, token in names or any(map(str.isdigit, token))) for token in found
-        }.values()
-    )
+    found = [token for token in every if is_informative(token) or token in named] or ([] if numbers else every)
+    words = (Term(stem(token), token, token in names or any(map(str.isdigit, token))) for token in found)
+    named_with_number = (Term(name, name, specific=True) for name in numbers)
+    return tuple({term.stem: term for term in (*words, *named_with_number)}.values())
 
 
 def is_informative(token: str) -> bool:

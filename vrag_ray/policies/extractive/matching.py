@@ -17,12 +17,14 @@ from vrag_ray.policies.extractive.coverage import PRESENCE, Yardstick
 from vrag_ray.policies.extractive.cut_page import CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import Span
-from vrag_ray.policies.extractive.lexicon import is_informative, stem, stems, tokens
+from vrag_ray.policies.extractive.lexicon import is_informative, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
 from vrag_ray.types import Box, PageText, PassageKind
 
 OTHER_MEDIUM = 0.7
 """Passages of other kinds count less where the question is about a moment of a video."""
+OTHER_PAGE = 0.7
+"""Of a question about pages by their numbers: those of another number. Printed numbers differ from those of a file."""
 WRONG_KIND = 0.8
 """A sentence without any number, where the question is for a number; likewise dates and names."""
 OTHER_SENSE = 0.7
@@ -39,6 +41,8 @@ CROSSING_BONUS = 0.1
 FIRST_BONUS = 0.05
 """What follows its heading tends to say what it is about."""
 PHRASE_BONUS = 0.1
+CAPTION_BONUS = 0.15
+"""A caption says more of a figure than a sentence that refers to it."""
 BESIDE_BONUS = 0.2
 """Of tables side by side, a figure belongs to the label before it: breaks ties of equally named rows and columns."""
 TITLE_ROWS = 25
@@ -114,8 +118,12 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
         scored = [*_of_spans(part, page, yardstick, around), *_of_rows(part, page, yardstick, around)]
         if asks_for_a_cell(part):
             scored.extend(_of_cells(part, page, yardstick, around))
-        other = part.kind is AnswerKind.MOMENT and page.sighting.kind is not PassageKind.CLIP
-        found.extend(replace(match, coverage=match.coverage * (OTHER_MEDIUM if other else 1.0)) for match in scored)
+        factor = 1.0
+        if part.kind is AnswerKind.MOMENT and page.sighting.kind is not PassageKind.CLIP:
+            factor *= OTHER_MEDIUM
+        if part.pages and page.sighting.locator.page not in part.pages:
+            factor *= OTHER_PAGE
+        found.extend(replace(match, coverage=match.coverage * factor) for match in scored)
     # Sorting is stable: equals keep the retriever's order.
     found.sort(key=lambda match: (-round(match.coverage, 2), -round(match.density, 3)))
     # Not before: bonuses tell apart candidates that hold every word of the question.
@@ -139,6 +147,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
     found: list[Match] = []
     spans, captions, headings = page.parts.spans, page.parts.captions, page.parts.headings
     holding = set().union(*page.in_spans.values())
+    numbers = {term.stem for term in part.terms} if all(term.is_numbered for term in part.terms) else set()
     answered = {place + 1: place for place in holding if _is_answered_below(spans, place, part)}
     for place in sorted(holding | answered.keys()):
         span, heading = spans[place], headings[place]
@@ -165,6 +174,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
         bonus = PHRASE_BONUS if any(phrase.casefold() in span.text.casefold() for phrase in part.phrases) else 0.0
         follows = place > 0 and heading == place - 1
         bonus += FIRST_BONUS if part.kind is AnswerKind.STATEMENT and follows else 0.0
+        bonus += CAPTION_BONUS if leading_number(span.text) in numbers else 0.0
         found.append(
             Match(
                 page.sighting.id,
@@ -270,7 +280,7 @@ def _may_answer(span: Span, part: Part) -> bool:
 
 def _says_more(text: str, part: Part) -> bool:
     """Whether ``text`` holds content beyond the words of the question."""
-    stems = {term.stem for term in part.terms}
+    stems = {token for term in part.terms for token in term.stem.split()}
     return any(stem(token) not in stems for token in tokens(text) if is_informative(token))
 
 

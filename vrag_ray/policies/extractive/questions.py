@@ -25,9 +25,9 @@ class Part:
     """One question. ``text`` reads as a question of its own; ``phrases`` stood in quotation marks.
 
     ``wants_passage``: no more is looked for than the place where the words stand, as with a sentence, or with a
-    quotation and where it is said. ``sentence`` has the words of a part that asks nothing, in a row, "" for others.
-    ``undivided`` is the clause of which this is a side, where ``joined`` may as well be a single name, as "cash and
-    cash equivalents" is.
+    quotation and where it is said. ``pages`` are the numbers of the pages that it is about. ``sentence`` has the words
+    of a part that asks nothing, in a row, "" for others. ``undivided`` is the clause of which this is a side, where
+    ``joined`` may as well be a single name, as "cash and cash equivalents" is.
     """
 
     text: str
@@ -35,6 +35,7 @@ class Part:
     terms: tuple[Term, ...]
     phrases: tuple[str, ...] = ()
     wants_passage: bool = False
+    pages: frozenset[int] = frozenset()
     sentence: str = ""
     undivided: str = ""
     joined: str = ""
@@ -72,10 +73,9 @@ _LEAD = re.compile(
     rf"(?:(?:(?:in|at|on) )?(?:what|which) {_TIMES}\b(?=\s+(?:is|are|was|were|did|does|do|has|have|had)\b)|"
     r"(?:in which|at what|at which|in what|what|which|who|whom|whose|when|where|why|"
     r"how(?:\s+(?:many|much|long|often|high|large|old|far|big|tall|fast|do i|can i))?)\b)?"
-    r"\s*(?:(?:is|are|was|were|did|does|do|has|have|had)\b)?\s*(?:the\s+)?",
+    r"(?:['\u2019](?:s|re|d)\b)?\s*(?:(?:is|are|was|were|did|does|do|has|have|had)\b)?\s*(?:the\s+)?",
     re.IGNORECASE,
 )
-_SENTENCES = re.compile(r"(?<=\?)\s+|;\s*|\n+")
 _CLAUSES = re.compile(rf"[,]?\s+and\s+(?={_ASK}\b)", re.IGNORECASE)
 _WORDS = r"(?:[^\s,?]+\s+){0,3}?[^\s,?]+"
 _PAIR = re.compile(
@@ -97,8 +97,16 @@ _MOMENT = re.compile(
     re.IGNORECASE,
 )
 _DATE = re.compile(r"^\W*when\b|\b(?:what|which) (?:year|date|day|month|time)\b|\bsince when\b", re.IGNORECASE)
-_ASKED_UNIT = re.compile(rf"\b(?:what|which) {_TIMES}\b", re.IGNORECASE)
-"""Names the kind of answer, not its subject."""
+_NO_SUBJECT = re.compile(
+    rf"\b(?:what|which) {_TIMES}\b|\b(?:(?:fiscal|financial|calendar) )?years?(?= (?:1[5-9]|20)\d\d\b)|"
+    r"\bfiscal(?= (?:19|20)\d\d\b)|\b(?:title|caption|name|topic)(?= of (?:the |of )*"
+    r"(?:fig|table|chart|exhibit|section|chapter|unit|appendix)\w*\.? \d)",
+    re.IGNORECASE,
+)
+"""Names the kind of answer, a year or a title, and not its subject."""
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_PAGE = re.compile(rf"\b(?:(?:page|slide) (\d{{1,4}})|({'|'.join(_ORDINALS)}) (?:page|slide))\b", re.IGNORECASE)
+_LEADING_FORM = re.compile(r"^\W*(?:please )?(?:answer|reply|respond)\b[^:?\n]{0,80}:\s+", re.IGNORECASE)
 _NAME = re.compile(r"^\W*(?:who|whom|whose)\b", re.IGNORECASE)
 _QUANTITIES = (
     "age|amount|average|budget|capacity|costs?|count|demand|depth|distance|efficiency|energy|expenditure|fraction|growth|"
@@ -109,7 +117,7 @@ _QUANTITIES = (
 _QUANTITY = re.compile(
     r"\bhow (?:many|much|high|large|long|old|tall|big|fast|far|wide|deep|heavy|often)\b|"
     r"\b(?:what|which) (?:percentage|share|number|amount|fraction)\b|"
-    rf"\bwhat (?:is|was|were|are) (?:the |its |their )?(?:[\w-]+ ){{0,3}}?(?:{_QUANTITIES})\b",
+    rf"\bwhat(?: (?:is|was|were|are)|['\u2019]s) (?:the |its |their )?(?:[\w-]+ ){{0,3}}?(?:{_QUANTITIES})\b",
     re.IGNORECASE,
 )
 
@@ -126,17 +134,26 @@ _REQUEST = re.compile(
     r"calculate|compute|determine|provide|count|answer)\b",
     re.IGNORECASE,
 )
-_FORM = re.compile(
-    r"\W*(?:please\s+)?(?:"
+_FORM = (
+    r"\W*(?:please\s+)?(?:directly\s+|only\s+|just\s+)?(?:"
     r"(?:write|give|return|provide|format|round|express|state|report|output|present|put|show|list)\b(?:\s+[\w-]+){0,3}?\s+"
     r"(?:the|your|an?)\s+(?:final\s+)?(?:answers?|results?|response|reply)\s+(?:in|as|to|with|using|into|by|down|like)\b"
-    r"|(?:answer|reply|respond)(?:\s+(?:only|just|simply|me))?\s+(?:in|with|using|as|by|yes|no|[\"'\u2018\u201c])"
-    r"|(?:give|return|provide|output|write)(?:\s+me)?\s+(?:an?|the)\s+(?:[\w-]+\s+)?"
+    r"|(?:the|your)\s+(?:final\s+)?(?:answer|response|reply)\s+(?:should|must|needs|has to)\b"
+    r"|format\s+(?:it|them|the\s+\w+)\s+(?:as|in|like)\b"
+    r"|if\b[^?]*\b(?:say|answer|reply|respond|write|return)\s+"
+    r"(?:so\b|that\b|not\b|no\b|none\b|n/?a\b|[\"'\u2018\u201c])"
+    r"|(?:be|keep)\s+(?:[\w']+\s+){0,3}?(?:brief|concise|short|precise)\b"
+    r"|(?:cite|name|give|include|add|mention)\s+(?:(?:your|the|all|page)\s+){0,2}"
+    r"(?:sources?|pages?|page numbers?|references|citations?)\W*$"
+    r"|(?:an[sw]{2}er|reply|respond)(?:\s+(?:only|just|simply|me|directly))?\s+"
+    r"(?:briefly|concisely|precisely|in|with|using|as|by|yes|no|[\"'\u2018\u201c])"
+    r"|(?:give|return|provide|output|write)(?:\s+me)?\s+(?:an?|the)\s+(?:[\w-]+\s+){0,2}"
     r"(?:integer|number|float|decimal|percentage|string|list)(?:\s+answer)?\W*$"
-    r"|e\.g\.|for example,?\s*\W*\[|\[[^\]]*\]\W*$)",
-    re.IGNORECASE,
+    r"|e\.g\.|for example,?\s*\W*\[|\[[^\]]*\]\W*$)"
 )
 """A sentence about the form of the answer, which no page says anything about."""
+_OF_FORM = re.compile(_FORM, re.IGNORECASE)
+_SENTENCES = re.compile(rf"(?<=\?)(?:\s+|(?=[a-z]+\s))|;\s*|\n+|(?<=[.!?])\s+(?={_FORM})", re.IGNORECASE)
 _MARKS = '"\u201c\u201d\u201e\u00ab\u00bb'
 _QUOTED = re.compile(rf"[{_MARKS}]([^{_MARKS}]{{2,600}})[{_MARKS}]|(?<!\w)'([^']{{8,600}})'(?!\w)")
 _WHERE_SAID = re.compile(
@@ -174,8 +191,8 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     if _wants_passage(whole):
         quoted = _quotations(whole)
         return (Part(whole, AnswerKind.STATEMENT, terms(" ".join(quoted) or whole), quoted, wants_passage=True),)
-    sentences = _SENTENCES.split(question)
-    sentences = [sentence for sentence in sentences if not _FORM.match(sentence)] or sentences
+    sentences = _SENTENCES.split(_LEADING_FORM.sub("", question))
+    sentences = [sentence for sentence in sentences if not _OF_FORM.match(sentence)] or sentences
     clauses = [clause.strip() for sentence in sentences for clause in _CLAUSES.split(sentence)]
     sides = {text: (clause, joined) for clause in clauses for text, joined in _sides(clause)}
     sides = {text: of for text, of in sides.items() if any(map(str.isalnum, text))}
@@ -195,8 +212,9 @@ def part_of(text: str, *, in_moment: bool = False) -> Part:
     return Part(
         text,
         _kind(text, in_moment=in_moment),
-        terms(_ASKED_UNIT.sub("", text)),
+        terms(_PAGE.sub("", _NO_SUBJECT.sub("", text))),
         phrases(text),
+        pages=frozenset(int(page) if page else _ORDINALS.index(nth.lower()) + 1 for page, nth in _PAGE.findall(text)),
         sentence=_sentence(text),
     )
 
