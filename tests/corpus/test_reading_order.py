@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vrag_ray.corpus.reading_order import arranged, regions
-from vrag_ray.types import Box, Word, joined, upright
+from vrag_ray.corpus.reading_order import arranged, regions, text_of
+from vrag_ray.types import Box, Word, joined, undivided, upright
 
 ASPECT = 0.75
 LINE, HEIGHT, LETTER = 0.016, 0.011, 0.006
@@ -180,10 +180,46 @@ def test_halves_of_a_divided_word_are_joined_over_a_line_end_only() -> None:
         ("mail post@sund-", "havn.no", "mail post@sund-havn.no"),
         ("(www.sund-", "havn.no)", "(www.sund-havn.no)"),
         ("well\u00ad", "being", "wellbeing"),
+        ("an anti-", "submarine net", "an anti-submarine net"),
+        ("the anti-", "body", "the antibody"),
+        ("Non-", "governmental bodies", "Non-governmental bodies"),
+        ("utter non-", "sense", "utter nonsense"),
+        ("the long-", "term lease", "the long-term lease"),
+        ("at long-", "itude 5", "at longitude 5"),
+        ("a six-", "year plan", "a six-year plan"),
+        ("aged six-", "teen", "aged sixteen"),
+        ("two-", "thirds of", "two-thirds of"),
+        ("an e-", "mail", "an e-mail"),
+        ("a NATO-", "led force", "a NATO-led force"),
+        ("from end-", "to-end tests", "from end-to-end tests"),
+        ("the water-", "based paint", "the water-based paint"),
+        ("in pre-", "and post-war years", "in pre- and post-war years"),
     ],
 )
 def test_a_compound_keeps_its_hyphen_at_the_end_of_a_line(above: str, below: str, text: str) -> None:
     assert joined([*laid(above, 0.1, 0.1), *laid(below, 0.1, 0.12)]) == text
+
+
+def test_a_compound_keeps_its_hyphen_at_the_end_of_a_column() -> None:
+    columns = [[laid("the well-", 0.1, 0.1)], [laid("known painter", 0.6, 0.1)]]
+    assert text_of(columns) == "the well-known painter"
+
+
+@pytest.mark.parametrize(
+    ("written", "whole"),
+    [
+        ({"antiwar"}, "antiwar"),
+        ({"sea-borne", "anti-war"}, "anti-war"),
+        ({"anti-war", "antiwar"}, "anti-war"),
+    ],
+)
+def test_the_form_that_a_document_writes_elsewhere_decides(written: set[str], whole: str) -> None:
+    assert undivided("anti-", "war", written) == whole
+
+
+def test_halves_that_a_document_writes_as_words_are_a_compound() -> None:
+    assert undivided("sea-", "bird,", {"sea", "bird"}) == "sea-bird,"
+    assert undivided("sea-", "bird,", {"sea"}) == "seabird,"
 
 
 def test_nothing_is_lost_or_doubled() -> None:

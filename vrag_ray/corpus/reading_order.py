@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from vrag_ray.corpus.windows import SPACELESS
-from vrag_ray.types import Word, is_divided, joined, upright
+from vrag_ray.types import Word, joined, undivided, upright
 
 SEGMENT_GAP = 0.9
 """Words of one height further apart than this share of the height of their line stand in different segments."""
@@ -108,12 +108,16 @@ def arranged(words: Sequence[Word], aspect: float) -> tuple[list[Word], list[lis
 
 def text_of(regions: Sequence[Sequence[Sequence[Word]]]) -> str:
     """Regions of rows of words as text, a line a row; a word that the end of a column divides is one word."""
-    text, last = "", None
+    text = ""
+    last: Word | None = None
     for words in ([word for row in region for word in row] for region in regions):
-        if last is not None and last.turn == words[0].turn and is_divided(last, words[0]):
-            text = text[:-1] + joined(words, "\n")
+        lines, first = joined(words, "\n"), words[0]
+        if last is None:
+            text = lines
+        elif last.turn == first.turn and (whole := undivided(last.text, first.text)) is not None:
+            text = text.removesuffix(last.text) + whole + lines.removeprefix(first.text)
         else:
-            text += ("" if last is None else "\n") + joined(words, "\n")
+            text += "\n" + lines
         last = words[-1]
     return text
 

@@ -23,7 +23,7 @@ from vrag_ray.types.documents import (
     passage_id,
 )
 from vrag_ray.types.errors import InvalidError, NotFoundError, VragError
-from vrag_ray.types.geometry import FULL_PAGE, Box, Word, around, is_divided, joined, upright
+from vrag_ray.types.geometry import FULL_PAGE, Box, Word, around, joined, undivided, upright
 from vrag_ray.types.models import Completion, FamilyName
 from vrag_ray.types.search import DENSE, HYBRID, LEXICAL, TEXT, Hit, Query, SearchAnswer
 
@@ -60,9 +60,9 @@ __all__ = [
     "Word",
     "around",
     "document_id",
-    "is_divided",
     "joined",
     "named_page",
     "passage_id",
+    "undivided",
     "upright",
 ]
