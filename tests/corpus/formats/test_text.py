@@ -10,6 +10,7 @@ from tests.support.documents import decoded
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.formats.json_records import json_rows
 from vrag_ray.corpus.formats.named_rows import text_tables, with_named_rows
+from vrag_ray.corpus.formats.text import divided_words
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.types import DocumentKind, Locator, PassageKind
@@ -373,3 +374,77 @@ def test_tildes_that_strike_nothing_out_stay(sandbox, put, options, text):
     path = put("a.md", text.encode())
     assert sandbox.probe(path, "a.md").notices == ()
     assert decoded(sandbox, path, item(1, "a.md"), options)[0].text == text
+
+
+WRAPPED = """The keeper measured the concen-
+tration of the salt in the north-
+ern basin. The well-
+being of the seals, the sea-
+bird colony and the tide-
+water gauge followed. A tidewater
+gauge stands near each bird by the sea.
+"""
+
+
+def test_words_that_line_ends_divide_are_whole_in_their_piece_and_keep_the_lines(sandbox, put, options):
+    path = put("notes.txt", WRAPPED.encode())
+    (unit,) = decoded(sandbox, path, item(1, "notes.txt"), options)
+    assert unit.text.splitlines() == [
+        "The keeper measured the concentration",
+        "of the salt in the northern",
+        "basin. The well-being",
+        "of the seals, the sea-bird",
+        "colony and the tidewater",
+        "gauge followed. A tidewater",
+        "gauge stands near each bird by the sea.",
+    ]
+    assert (unit.locator.span_start, unit.locator.span_end) == (0, len(WRAPPED.rstrip()))
+    assert sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options).text == unit.text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("    We repaired the har-\r\n  bour wall.", "    We repaired the harbour\n  wall."),
+        ("-v     Print the infor-\n       mation of ships", "-v     Print the information\n       of ships"),
+        ("The sluice keeper (see the infor-\nmation) left.", "The sluice keeper (see the information)\nleft."),
+        ("We sought the informa-\ntion", "We sought the information"),
+    ],
+)
+def test_a_divided_word_is_whole_however_its_lines_are_set(text: str, shown: str) -> None:
+    assert with_named_rows(text, divided_words(text, []), 0, len(text)) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the years of pre-\nand post-war trade",
+        "width = total - depth-\nmargin of the hull",
+        "return total of depth-\nmargin;",
+        "anti-\nnon-\nself-",
+        "prefix anti-\nprefix non-",
+        "- items such as salt-\n- herring and cod",
+        "reached pages ten-\n12 of it",
+        "a line of mail --\nsigned by the keeper\n-- \nthe keeper",
+        "call it with --dry-\nrun or with nothing",
+        "name: the old har-\nport: of call",
+        "Salt     dried and pre-\nherring  served fresh",
+        "2031-05-01 10:00:01 opened the har-\n2031-05-01 10:00:02 closed it",
+        "open the file data/har-\nbour with it",
+        "a choice of ab-\nb) or of none",
+    ],
+)
+def test_lines_that_end_in_a_hyphen_for_another_reason_stay(text: str) -> None:
+    assert divided_words(text, []) == []
+
+
+def test_a_divided_word_in_a_table_stays_with_its_row() -> None:
+    text = "ship  cargo  crates\n----  -----  ------\nOdin  tin    of sal-\nvage  ore    some"
+    assert divided_words(text, text_tables(text)) == []
+
+
+def test_both_pieces_show_the_word_that_stands_at_their_border() -> None:
+    text = "We measured the concen-\ntration twice"
+    rows = divided_words(text, [])
+    assert with_named_rows(text, rows, 0, 23) == "We measured the concentration\n"
+    assert with_named_rows(text, rows, 24, len(text)) == "concentration\ntwice"

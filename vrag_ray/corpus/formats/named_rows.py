@@ -73,7 +73,7 @@ def text_tables(text: str) -> list[NamedRow]:
     aligned: list[NamedRow] = []
     for has_gap, run in groupby(_lines(text, 0, len(text)), key=lambda line: bool(_GAP_INSIDE.search(line[2]))):
         lines = list(run) if has_gap else []
-        if len(lines) >= LEAST_WITHOUT_RULE and not _rows_in(tables, lines[0][0], lines[-1][1]):
+        if len(lines) >= LEAST_WITHOUT_RULE and not rows_in(tables, lines[0][0], lines[-1][1]):
             aligned.extend(_aligned(lines))
     return sorted([*tables, *aligned], key=lambda row: row.start)
 
@@ -149,13 +149,13 @@ def with_named_rows(text: str, rows: Sequence[NamedRow], start: int, end: int) -
     """``text`` from ``start`` to ``end``, what is shown in place of the ``rows`` that begin or end in it."""
     parts: list[str] = []
     at = start
-    for row in _rows_in(rows, start, end):
+    for row in rows_in(rows, start, end):
         parts += [text[at : max(at, row.start)], row.text]
         at = min(row.end, end)
     return "".join([*parts, text[at:end]])
 
 
-def _rows_in(rows: Sequence[NamedRow], start: int, end: int) -> Sequence[NamedRow]:
+def rows_in(rows: Sequence[NamedRow], start: int, end: int) -> Sequence[NamedRow]:
     """Those of ``rows``, which are in order, that have characters from ``start`` to ``end``."""
     first = bisect_right(rows, start, key=lambda row: row.end)
     return rows[first : bisect_left(rows, end, key=lambda row: row.start)]

@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import PurePath
 
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.json_records import json_rows, record_text
-from vrag_ray.corpus.formats.named_rows import NamedRow, row_pieces, text_tables, with_named_rows
+from vrag_ray.corpus.formats.named_rows import NamedRow, row_pieces, rows_in, text_tables, with_named_rows
 from vrag_ray.corpus.formats.references import (
     MARKDOWN_SUFFIXES,
     held_pictures,
@@ -26,7 +26,7 @@ from vrag_ray.corpus.formats.unseen import struck_notice
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.corpus.windows import WORD
-from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
+from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind, undivided
 
 PIECE_WORDS = 900
 RECORD_WORDS = 140
@@ -43,6 +43,48 @@ Span = tuple[int, int]
 
 _PARAGRAPH = re.compile(r"\S.*?(?=\n[ \t\r]*\n|\Z)", re.DOTALL)
 _HEADING = re.compile(r"^#\s+(\S.*?)\s*#*\s*$", re.MULTILINE)
+_LINE_END = re.compile(r"(?<=[-\u2010])[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
+_FIRST_HALF = re.compile(r"[(\"'“‘\[*_]*[^\W\d_]+(?:[-\u2010][^\W\d_]+)*[-\u2010]")  # noqa: RUF001
+_SECOND_HALF = re.compile(r"(?=[^\W\d_]{2})[^\W\d_]+(?:[-\u2010'’][^\W\d_]+)*[^\w\s/-]*")  # noqa: RUF001
+_WRITTEN = re.compile(r"[^\W_]+(?:[-\u2010][^\W_]+)*")
+_CODE = re.compile(r"[=<>{}\\|`]|;\s*$")
+_KEY = re.compile(r"\s*[\w.\"'-]+:\s")
+_WIDE_GAP = re.compile(r"\S(?: {3,}| *\t\s*)(?=\S)")
+_BLANK_INSIDE = re.compile(r"[ \t]+(?=\S)")
+LEAST_OF_A_LINE = 3
+"""Words of a line whose last word is divided: shorter lines are lists, of prefixes for example."""
+
+
+def divided_words(text: str, tables: Sequence[NamedRow]) -> list[NamedRow]:
+    """The words that line ends divide, whole on the first of their lines; not in code, keys and ``tables``."""
+    places: list[tuple[int, int, str, str, str]] = []
+    for line_end in _LINE_END.finditer(text):
+        begin, end = text.rfind("\n", 0, line_end.start()) + 1, text.find("\n", line_end.end())
+        line, following = text[begin : line_end.start()], text[line_end.end() : end if end >= 0 else len(text)]
+        before, after = line.split()[-1], following.split(maxsplit=1)[0]
+        cell = max((gap.end() for gap in _WIDE_GAP.finditer(line)), default=0)
+        indent = line_end[0].rpartition("\n")[2]
+        in_cells = len(indent) < cell or _WIDE_GAP.search(following) is not None
+        if (
+            _FIRST_HALF.fullmatch(before)
+            and _SECOND_HALF.fullmatch(after)
+            and len(line.split()) >= LEAST_OF_A_LINE
+            and not (in_cells or _KEY.match(following) or _CODE.search(line) or _CODE.search(following))
+        ):
+            places.append((line_end.start() - len(before), line_end.end() + len(after), before, after, indent))
+    if not places:
+        return []
+    within = zip([0, *(place[1] for place in places)], [*(place[0] for place in places), len(text)], strict=True)
+    written = {word[0].lower() for start, end in within for word in _WRITTEN.finditer(text, start, end)}
+    rows: list[NamedRow] = []
+    for start, end, before, after, indent in places:
+        whole = undivided(before, after, written)
+        if whole is None or rows_in(tables, start, end) or (rows and start < rows[-1].end):
+            continue
+        # The next line begins with its next word.
+        blank = _BLANK_INSIDE.match(text, end)
+        rows.append(NamedRow(start, blank.end() if blank else end, f"{whole}\n{indent}" if blank else whole))
+    return rows
 
 
 def split_pieces(text: str, words: int = PIECE_WORDS) -> list[Span]:
@@ -106,7 +148,9 @@ class TextSource:
             ]
             self._text = "".join([*parts, self._text[ends[-1] :]])
         self._spans = row_pieces(self._named, RECORD_WORDS) or split_pieces(self._text)
-        self._named = self._named or text_tables(self._text)
+        if not self._named:
+            tables = text_tables(self._text)
+            self._named = sorted([*tables, *divided_words(self._text, tables)], key=lambda row: row.start)
 
     def probe(self) -> Probe:
         heading = _HEADING.search(self._text) if self._is_markdown else None
