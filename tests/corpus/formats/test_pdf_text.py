@@ -577,3 +577,70 @@ def test_the_line_behind_an_initial_is_not_raised() -> None:
         page.insert_text((97, 108), "he choir of 1926 has 26 singers.", fontsize=12)
 
     assert "1926 has 26" in read(page_of(draw)).text
+
+
+def set_apart(text: str, spacing: float) -> Draw:
+    """``text`` with points between its letters."""
+    font = "<</Type/Font/Subtype/Type1/BaseFont/Times-Roman>>"
+    return painted(f"BT /F 12 Tf {spacing} Tc 72 642 Td ({text}) Tj ET", {"Font/F": font})
+
+
+@pytest.mark.parametrize(
+    ("draw", "text"),
+    [
+        (lines_at(72, "H A R B O U R   D A Y S"), "HARBOUR DAYS"),
+        (lines_at(72, "The festival is called H A R B O U R   D A Y S"), "The festival is called HARBOUR DAYS"),
+        (lines_at(72, "A N N U A L   R E P O R T   2 0 3 1"), "ANNUAL REPORT 2031"),
+        (set_apart("The warden of the isle is Ida Moe.", 4), "The warden of the isle is Ida Moe."),
+        (set_apart("The warden is Ida.", 13), "The warden is Ida."),
+        (lambda page: page.insert_text((72, 700), "H A R B O U R   D A Y S", rotate=90), "HARBOUR DAYS"),
+        (lambda page: page.insert_text((72, 200), "H A R B O U R   D A Y S", fontname="cour"), "HARBOUR DAYS"),
+    ],
+)
+def test_words_that_are_set_letter_by_letter_are_whole(draw: Draw, text: str) -> None:
+    assert " ".join(read(page_of(draw)).text.splitlines()[1:]) == text
+
+
+def test_the_box_of_a_word_that_is_set_letter_by_letter_is_around_its_letters() -> None:
+    page = page_of(lines_at(72, "H A R B O U R   D A Y S"))
+    letters = [word for word in page.get_text("words") if len(word[4]) == 1]
+    harbour, days = read(page).words[-2:]
+    assert (harbour.text, days.text) == ("HARBOUR", "DAYS")
+    for word, of_word in ((harbour, letters[:7]), (days, letters[7:])):
+        assert word.box.x0 * 595 == pytest.approx(of_word[0][0], abs=0.01)
+        assert word.box.x1 * 595 == pytest.approx(of_word[-1][2], abs=0.01)
+        assert word.box.y0 * 842 == pytest.approx(of_word[0][1], abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a b c d e f g",
+        "J K L M N P R",
+        "B A D C A C E D",
+        "T F T T F T F",
+        "x y z u v w x",
+        "1 2 3 4 5 6 7",
+        "J F M A M J J A S O N D",
+        "M T W T F S S",
+        "A C G T T A G C A U",
+    ],
+)
+def test_letters_that_stand_for_themselves_stay_apart(text: str) -> None:
+    assert read(page_of(lines_at(72, text))).text.splitlines()[1:] == [text]
+
+
+@pytest.mark.parametrize(("font", "rows"), [("helv", ("HARBOUR",)), ("cour", ("HARBOUR", "LANTERN", "GARDENS"))])
+def test_letters_in_columns_stay_apart(font: str, rows: tuple[str, ...]) -> None:
+    def draw(page: pymupdf.Page) -> None:
+        for number, row in enumerate(rows):
+            for place, letter in enumerate(row):
+                page.insert_text((72 + 15 * place, 200 + 20 * number), letter, fontsize=10, fontname=font)
+
+    words = [word.text for word in read(page_of(draw)).words if len(word.text) == 1]
+    assert words == list("".join(rows))
+
+
+def test_chinese_letters_that_blanks_part_stay_apart() -> None:
+    page = page_of(lambda page: page.insert_text((72, 200), "港 口 管 理 员 是", fontname="china-s"))
+    assert [word.text for word in read(page).words[-6:]] == list("港口管理员是")

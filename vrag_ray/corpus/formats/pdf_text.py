@@ -31,7 +31,7 @@ from vrag_ray.corpus.formats.unseen import struck_notice
 from vrag_ray.corpus.model import UNREADABLE, TextLine, clean, letters_in
 from vrag_ray.corpus.reading_order import arranged, is_right_to_left, text_of
 from vrag_ray.corpus.windows import CJK
-from vrag_ray.types import Box, Word, around
+from vrag_ray.types import Box, Word, around, upright
 from vrag_ray.types.superscripts import superscript
 
 if TYPE_CHECKING:
@@ -78,6 +78,11 @@ LEAST_RISE, MOST_RISE, SUPERSCRIPT_SIZE = 0.2, 0.9, 0.9
 """Shares of the size of the type beside it: how far a superscript stands above the line, and its own size at most."""
 LONGEST_SUPERSCRIPT = 12
 """Characters: more beside a letter that stands lower and is larger are the line behind an initial."""
+LEAST_SPACED, LEAST_SPACED_WORD, LONGEST_SPACED_WORD = 5, 4, 24
+"""Letters of a line that is set letter by letter; of its longest word."""
+EVEN_GAPS, SAME_GAPS, WORD_GAP, MOST_GAP = 0.1, 0.01, 1.6, 3.0
+"""Heights by which the gaps between the letters of a word differ at most, and those that are the same; how many times
+these a gap between words is at least; heights of the largest gap within a line."""
 PICTURE_SHARE = 0.5
 """A page of which pictures cover more is a scan where words cover less than ``LITTLE_TEXT``."""
 LITTLE_TEXT = 0.04
@@ -154,6 +159,10 @@ _NOISY = re.compile(
     r"|[a-z][A-Z](?:[a-z]|[A-Z])|[A-Za-z]\d+[A-Za-z]|\d[a-z]{3}"
 )
 """Words as bad OCR leaves them."""
+_IN_SPACED = frozenset(".,:;!?'’&-")  # noqa: RUF001
+_OF_ANSWERS = frozenset("abcdefgtun")
+"""Options of an answer, and bases of DNA and RNA."""
+_MONTHS = "jfmamjjasond"
 _SIGNS = frozenset("!\"#$%&'*+<=>?@^_`{|}~")
 LEAST_SIGNS = 3
 """Different signs in a word without letters, from which on letters may have been exchanged for them."""
@@ -195,8 +204,9 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
     ``ocr`` reads the drawn page, or a box of it; None where OCR is off. ``believed`` has the fonts of the document
     whose letters OCR has borne out; those of this page join them.
     """
-    lines, hidden = _seen_lines(page)
     aspect = page.rect.width / page.rect.height
+    lines, hidden = _seen_lines(page)
+    lines = _with_spaced_words(lines, aspect)
     notices: list[str] = []
     if hidden:
         notices.append(f"{hidden} words that are not visible on the page are left out")
@@ -458,6 +468,97 @@ def _with_columns(lines: list[_Line]) -> list[_Line]:
         if line is not None and letter is None:
             whole.append(line)
     return whole
+
+
+def _with_spaced_words(lines: list[_Line], aspect: float) -> list[_Line]:
+    """``lines`` with each word that is set letter by letter, as in headings, in one piece.
+
+    MuPDF takes distant letters for words, and more distant ones for lines of their own.
+    """
+    runs: list[list[_Letter]] = [[]]
+    for line in lines:
+        for word in line.words:
+            if len(word.text) != 1 or not (word.text.isalnum() or word.text in _IN_SPACED):
+                runs.append([])
+                continue
+            letter = _Letter(word, *upright(word, aspect))
+            if runs[-1] and not letter.follows(runs[-1][-1]):
+                runs.append([])
+            runs[-1].append(letter)
+    runs = [run for run in runs if len(run) >= LEAST_SPACED]
+    whole: dict[int, Word | None] = {}
+    for place, run in enumerate(runs):
+        for group in _spaced_words(run, [*runs[max(0, place - 1) : place], *runs[place + 1 : place + 2]]):
+            words = [letter.word for letter in group]
+            box = around([word.box for word in words])
+            assert box is not None
+            whole |= dict.fromkeys(map(id, words))
+            whole[id(words[0])] = replace(words[0], text="".join(word.text for word in words), box=box)
+    if not whole:
+        return lines
+    for line in lines:
+        line.words = [joined for word in line.words if (joined := whole.get(id(word), word)) is not None]
+    return [line for line in lines if line.words]
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    """A word of one character, with its upright edges in heights of the page."""
+
+    word: Word
+    u0: float
+    v0: float
+    u1: float
+    v1: float
+
+    def follows(self, before: _Letter) -> bool:
+        height = before.v1 - before.v0
+        is_level = abs(self.v0 - before.v0) + abs(self.v1 - before.v1) < EVEN_GAPS * height
+        return self.word.turn == before.word.turn and is_level and 0 < self.u0 - before.u1 < MOST_GAP * height
+
+
+def _spaced_words(run: Sequence[_Letter], others: Sequence[Sequence[_Letter]]) -> list[list[_Letter]]:
+    """The letters of each word of ``run``, if that is text and no list or table of letters.
+
+    The gaps of a word are even, whatever the widths of its letters; in a table their places are. Gaps between words
+    are larger. ``others`` are the runs before and behind.
+    """
+    height = run[0].v1 - run[0].v0
+    gaps = [letter.u0 - before.u1 for before, letter in itertools.pairwise(run)]
+    ordered = sorted(gaps)
+    widest = next((gap for gap, larger in itertools.pairwise(ordered) if larger > WORD_GAP * gap), ordered[-1])
+    pitches = [b.u0 - a.u0 for (a, b), gap in zip(itertools.pairwise(run), gaps, strict=True) if gap <= widest]
+    spread = widest - ordered[0]
+    words = [[run[0]]]
+    for letter, gap in zip(run[1:], gaps, strict=True):
+        if gap > widest or (words[-1][-1].word.text.islower() and letter.word.text.isupper()):
+            words.append([])
+        words[-1].append(letter)
+    texts = ["".join(letter.word.text for letter in word) for word in words]
+    evenly_placed = spread > max(pitches) - min(pitches) + SAME_GAPS * height
+    if evenly_placed or spread > EVEN_GAPS * height or not _are_spaced_words(texts):
+        return []
+    near = SAME_PLACE * EVEN_GAPS * height
+    in_columns = any(2 * sum(any(abs(a.u0 - b.u0) < near for b in other) for a in run) > len(run) for other in others)
+    return [] if in_columns else words
+
+
+def _are_spaced_words(texts: Sequence[str]) -> bool:
+    """Whether ``texts`` can be words of Latin, Cyrillic or Greek letters: not initials, options, answers or names of
+    months."""
+    letters = [unicodedata.normalize("NFD", letter)[0] for text in texts for letter in text.lower() if letter.isalpha()]
+    longest = max(map(letters_in, texts))
+    if len(letters) < LEAST_SPACED or not LEAST_SPACED_WORD <= longest <= LONGEST_SPACED_WORD:
+        return False
+    vowels = _VOWELS.union(*(of_script for _, of_script in _OTHER_VOWELS))
+    in_order = sum(0 <= ord(after) - ord(letter) <= 1 for letter, after in itertools.pairwise(letters))
+    return (
+        all(_LATIN.match(letter) or any(script.match(letter) for script, _ in _OTHER_VOWELS) for letter in letters)
+        and LEAST_VOWELS <= sum(letter in vowels for letter in letters) / len(letters) <= MOST_VOWELS
+        and not set(letters) <= _OF_ANSWERS
+        and 2 * in_order < len(letters)
+        and "".join(letters) not in 2 * _MONTHS
+    )
 
 
 def _is_letter_of_column(word: Word) -> bool:
