@@ -14,7 +14,7 @@ from vrag_ray.policies.extractive.answer_spans import shortest_answer
 from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import terms
-from vrag_ray.policies.extractive.matching import matches
+from vrag_ray.policies.extractive.matching import Match, matches
 from vrag_ray.policies.extractive.questions import parts
 from vrag_ray.types import Box, Locator, PageText, PassageKind, Word, around
 from vrag_ray.types.captions import captions
@@ -175,10 +175,14 @@ def test_sentences_of_texts_and_pages_end_where_a_reader_ends_them(text: str) ->
 
 
 def best_quote(question: str, text: str) -> str:
+    return best_match(question, text).quote
+
+
+def best_match(question: str, text: str) -> Match:
     (part,) = parts(question, limit=1)
     whole = PageText("d", Locator(), text, (), 0, 0)
     seen = Sighting("s1", "d", whole.locator, PassageKind.TEXT, "", "d.txt", 1.0, text, whole)
-    return matches(part, Observation("q1", question, (seen,)))[0].quote
+    return matches(part, Observation("q1", question, (seen,)))[0]
 
 
 @pytest.mark.parametrize(
@@ -229,6 +233,38 @@ Step 3.1 takes a day."""
 )
 def test_a_figure_is_answered_by_its_caption_and_a_section_by_what_stands_in_it(question: str, quote: str) -> None:
     assert best_quote(question, FIGURES) == quote
+
+
+CONTACTS = """The harbour of Vik has 40 berths, and 5550 guests came in 2019-2020.
+
+Harbour office
+Phone: 22 33 44 55
+Fax: 22 33 44 56
+E-mail: office@vik.example
+Web: https://vik.example/en
+
+Ida Moe, cell 91 22 33 44, ida@vik.example, +47 555-0100 at home.
+
+The mill of Eid has no telephone."""
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the phone number of the harbour office?", "22 33 44 55"),
+        ("What is the fax no. of the harbour office?", "22 33 44 56"),
+        ("What's Ida Moe's email?", "ida@vik.example"),
+        ("How can I call Ida Moe?", "91 22 33 44"),
+        ("What is the website of the harbour of Vik?", "https://vik.example/en"),
+    ],
+)
+def test_a_telephone_number_or_an_address_answers_where_the_question_is_for_one(question: str, answer: str) -> None:
+    best = best_match(question, CONTACTS)
+    assert (best.answer, best.coverage >= 0.5) == (answer, True)
+
+
+def test_what_has_no_telephone_number_does_not_answer_where_the_question_is_for_one() -> None:
+    assert best_match("What is the telephone number of the mill of Eid?", CONTACTS).coverage < 0.5
 
 
 def test_of_a_question_about_a_page_another_page_counts_less() -> None:

@@ -32,7 +32,25 @@ _CAPITAL = "[A-Z\u0386-\u03ab\u0400-\u042f]"
 _NAME = re.compile(rf"\b{_CAPITAL}[\w'’.-]*(?: (?:(?:of|de|van|von|der|the|and) )?{_CAPITAL}[\w'’.-]*)*")  # noqa: RUF001
 _OF_TIME = frozenset(MONTHS) | frozenset(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
 """Written as names are, and of nobody."""
+_CONTACT_PATTERNS = {
+    AnswerKind.TELEPHONE: re.compile(r"(?<![\w.,/@-])[+(]?\d(?:[ ()./\u00a0-]{0,3}\d){2,14}(?![\w@])"),
+    AnswerKind.EMAIL: re.compile(r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.[\w-]+)+"),
+    AnswerKind.WEBSITE: re.compile(
+        r"(?:https?://|www\.)[^\s<>\"'()]+[^\s<>\"'().,;:!?]"
+        r"|(?<![\w.@/-])[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|edu|gov|info|io|eu)(?:/[^\s<>\"'()]*[\w/])?(?![\w@.-])"
+    ),
+}
+_CALLED = re.compile(
+    r"\b(?:tel|telephone|telefon|phone|fax|mobile|mob|cell|call|ring)\b|[\u260e\u2706\U0001f4de]", re.IGNORECASE
+)
+_DIALLED = re.compile(r"(?=[+(0]|\d+-)(?:\D*\d){7}")
+"""A number that is one of a telephone without a word that names it so."""
+_YEARS = re.compile(r"(?:1[5-9]|20)\d\d\s?[-/]\s?(?:1[5-9]|20)\d\d$")
 _MAGNITUDES = frozenset({"million", "billion", "thousand", "trillion", "m", "bn", "percent"})
+
+
+LONGEST_LABEL = 12
+"""Characters before a number that say whose it is: ``Fax (home): ``."""
 
 
 def shortest_answer(part: Part, quote: str) -> str:
@@ -46,6 +64,8 @@ def shortest_answer(part: Part, quote: str) -> str:
             if not any(number.start() in span for span in others)
         ]
         return _nearest(part, quote, [(at, text) for at, text in numbers if not _YEAR.match(text)])
+    if part.kind in _CONTACT_PATTERNS:
+        return _nearest(part, quote, _contacts(part, quote))
     if part.kind is AnswerKind.DATE:
         return _nearest(part, quote, _dates(quote))
     if part.kind is AnswerKind.NAME:
@@ -53,6 +73,23 @@ def shortest_answer(part: Part, quote: str) -> str:
         named = [(at, name) for at, name in names if name.casefold() not in _OF_TIME]
         return _nearest(part, quote, [(at, name) for at, name in named if at > 0 or " " in name])
     return ""
+
+
+def _contacts(part: Part, quote: str) -> list[tuple[int, str]]:
+    """Telephone numbers, those of a fax where the question is for one, or addresses of mail or the web, in order."""
+    found = list(_CONTACT_PATTERNS[part.kind].finditer(quote))
+    if part.kind is AnswerKind.TELEPHONE:
+        of_dates = [range(date.start, date.start + len(date.text)) for date in dates(quote)]
+        is_fax = "fax" in part.text.casefold()
+        found = [
+            number
+            for number in found
+            if (_DIALLED.match(number[0]) or _CALLED.search(quote, 0, number.start()))
+            and not _YEARS.match(number[0])
+            and not any(number.start() in span for span in of_dates)
+            and ("fax" in quote[max(0, number.start() - LONGEST_LABEL) : number.start()].casefold()) is is_fax
+        ]
+    return [(match.start(), match[0]) for match in found]
 
 
 def _dates(quote: str) -> list[tuple[int, str]]:
@@ -63,7 +100,8 @@ def _dates(quote: str) -> list[tuple[int, str]]:
 
 
 def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
-    """The candidate closest to the question's words, after them before in front; none that the question has.
+    """The candidate closest to the question's words, after them before in front; none that the question has, but for
+    addresses, which have names in them.
 
     Words that stand once in the quote tell its values apart: of the night train and the day train, "night". Names and
     numbers do so from twice as far: of 2019 and 2021, the year of the question.
@@ -76,7 +114,7 @@ def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
     fresh = [
         (place, text)
         for place, text in candidates
-        if not set(tokens(text)[:1]) <= question_stems and not stems(text) <= question_stems
+        if part.is_contact or not (set(tokens(text)[:1]) <= question_stems or stems(text) <= question_stems)
     ]
     if not fresh:
         return ""

@@ -25,6 +25,8 @@ OTHER_MEDIUM = 0.7
 """Passages of other kinds count less where the question is about a moment of a video."""
 OTHER_PAGE = 0.7
 """Of a question about pages by their numbers: those of another number. Printed numbers differ from those of a file."""
+NO_CONTACT = 0.4
+"""What has no telephone number or address, where the question is for one."""
 WRONG_KIND = 0.8
 """A sentence without any number, where the question is for a number; likewise dates and names."""
 OTHER_SENSE = 0.7
@@ -147,6 +149,8 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
     found: list[Match] = []
     spans, captions, headings = page.parts.spans, page.parts.captions, page.parts.headings
     holding = set().union(*page.in_spans.values())
+    if part.is_contact:
+        holding |= {place for place, span in enumerate(spans) if shortest_answer(part, span.text)}
     numbers = {term.stem for term in part.terms} if all(term.is_numbered for term in part.terms) else set()
     answered = {place + 1: place for place in holding if _is_answered_below(spans, place, part)}
     for place in sorted(holding | answered.keys()):
@@ -170,7 +174,8 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
         answer = "" if moment else shortest_answer(part, span.text)
         factor = 1.0 if moment else _fitness(part, span, answer)
         factor *= UNTIMED if captions and caption is None else 1.0
-        factor *= IN_MARGIN if place in page.parts.margins and not part.wants_passage else 1.0
+        in_margin = place in page.parts.margins and not (part.wants_passage or part.is_contact)
+        factor *= IN_MARGIN if in_margin else 1.0
         bonus = PHRASE_BONUS if any(phrase.casefold() in span.text.casefold() for phrase in part.phrases) else 0.0
         follows = place > 0 and heading == place - 1
         bonus += FIRST_BONUS if part.kind is AnswerKind.STATEMENT and follows else 0.0
@@ -291,6 +296,8 @@ def _fitness(part: Part, span: Span, answer: str) -> float:
         return 0.0
     if part.is_negated and not is_negated(span.text):
         return OTHER_SENSE
+    if part.is_contact:
+        return 1.0 if answer else NO_CONTACT
     if part.kind in (AnswerKind.NUMBER, AnswerKind.DATE, AnswerKind.NAME):
         return 1.0 if answer else WRONG_KIND
     return MERE_HEADING if span.is_heading else 1.0

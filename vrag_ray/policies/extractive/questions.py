@@ -17,6 +17,9 @@ class AnswerKind(StrEnum):
     DATE = "date"
     NAME = "name"
     MOMENT = "moment"
+    TELEPHONE = "telephone"
+    EMAIL = "email"
+    WEBSITE = "website"
     STATEMENT = "statement"
 
 
@@ -44,6 +47,11 @@ class Part:
     def is_yes_or_no(self) -> bool:
         """Whether the question is answered by the sentence that it makes a question of."""
         return _YES_OR_NO.match(self.text) is not None
+
+    @property
+    def is_contact(self) -> bool:
+        """Whether a telephone number, or an address of mail or of the web, answers it."""
+        return self.kind in _CONTACTS
 
     @property
     def is_negated(self) -> bool:
@@ -107,6 +115,27 @@ _NO_SUBJECT = re.compile(
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _PAGE = re.compile(rf"\b(?:(?:page|slide) (\d{{1,4}})|({'|'.join(_ORDINALS)}) (?:page|slide))\b", re.IGNORECASE)
 _LEADING_FORM = re.compile(r"^\W*(?:please )?(?:answer|reply|respond)\b[^:?\n]{0,80}:\s+", re.IGNORECASE)
+_CAN_I = r"\bhow (?:can|do|could|may|should) (?:i|we|one|you|they|people) (?:best )?"
+_CONTACTS = {
+    AnswerKind.TELEPHONE: re.compile(
+        r"\b(?:(?:tele)?phone|fax|mobile|cell(?:phone)?|contact|hotline) (?:nos?\b\.?|numbers?\b)|"
+        rf"\b(?:telephone|fax) (?:of|for)\b|{_CAN_I}(?:(?:tele)?phone|call|ring|fax)\b",
+        re.IGNORECASE,
+    ),
+    AnswerKind.EMAIL: re.compile(
+        rf"\be-?mails?(?: address(?:es)?\b|(?= (?:of|for)\b)|(?=\W*$))|{_CAN_I}(?:e-?mail|write to)\b", re.IGNORECASE
+    ),
+    AnswerKind.WEBSITE: re.compile(
+        r"\b(?:web ?sites?|web ?pages?|home ?pages?|urls?|(?:web|internet) address(?:es)?)(?: address)?"
+        r"(?=\s+(?:of|for)\b|\W*$)",
+        re.IGNORECASE,
+    ),
+}
+_BEGINS_REQUEST = re.compile(
+    r"^\W*(?:and\s+)?(?:(?:at|by|on|under|with)\s+)?(?:please\s+)?"
+    r"(?:what|which|how(?! (?:many|often|much))|where|give|tell|list|find|name)\b",
+    re.IGNORECASE,
+)
 _NAME = re.compile(r"^\W*(?:who|whom|whose)\b", re.IGNORECASE)
 _QUANTITIES = (
     "age|amount|average|budget|capacity|costs?|count|demand|depth|distance|efficiency|energy|expenditure|fraction|growth|"
@@ -212,11 +241,25 @@ def part_of(text: str, *, in_moment: bool = False) -> Part:
     return Part(
         text,
         _kind(text, in_moment=in_moment),
-        terms(_PAGE.sub("", _NO_SUBJECT.sub("", text))),
+        _terms(text),
         phrases(text),
         pages=frozenset(int(page) if page else _ORDINALS.index(nth.lower()) + 1 for page, nth in _PAGE.findall(text)),
         sentence=_sentence(text),
     )
+
+
+def _terms(text: str) -> tuple[Term, ...]:
+    """The words of the subject: no words for the kind of answer, and no numbers of pages."""
+    contact = _contact(text)
+    subject = _CONTACTS[contact].sub("", text) if contact is not None else text
+    return terms(_PAGE.sub("", _NO_SUBJECT.sub("", subject)))
+
+
+def _contact(text: str) -> AnswerKind | None:
+    """The kind of answer where a telephone number, an address of mail or of the web is looked for."""
+    if not _BEGINS_REQUEST.match(text):
+        return None
+    return next((kind for kind, pattern in _CONTACTS.items() if pattern.search(text)), None)
 
 
 def is_negated(text: str) -> bool:
@@ -255,6 +298,8 @@ def _sides(clause: str) -> list[tuple[str, str]]:
 def _kind(text: str, *, in_moment: bool) -> AnswerKind:
     if _MOMENT.search(text) or (in_moment and _DATE.search(text)):
         return AnswerKind.MOMENT
+    if (contact := _contact(text)) is not None:
+        return contact
     if _QUANTITY.search(text) or HOW_MANY.search(text):
         return AnswerKind.NUMBER
     if _DATE.search(text) or WHEN.search(text):
