@@ -236,6 +236,7 @@ def test_a_figure_is_answered_by_its_caption_and_a_section_by_what_stands_in_it(
 
 
 CONTACTS = """The harbour of Vik has 40 berths, and 5550 guests came in 2019-2020.
+Harbour office 05/10/2015
 
 Harbour office
 Phone: 22 33 44 55
@@ -261,6 +262,30 @@ The mill of Eid has no telephone."""
 def test_a_telephone_number_or_an_address_answers_where_the_question_is_for_one(question: str, answer: str) -> None:
     best = best_match(question, CONTACTS)
     assert (best.answer, best.coverage >= 0.5) == (answer, True)
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "answer"),
+    [
+        (
+            "What does TEU mean?",
+            "They are counted in twenty-foot equivalent units (TEU).",
+            "twenty-foot equivalent units",
+        ),
+        ("What is SAR short for?", "SAR stands for search and rescue.", "search and rescue"),
+        ("What does DoOR stand for here?", "The Department of Old Roads (DoOR) paid.", "Department of Old Roads"),
+        ("What is the full form of “DDR”?", "See the DDR (Dock Duty Register), page 3.", "Dock Duty Register"),
+        ("What does SAR stand for?", "SAR (see page 3) has two boats, and (SAR) is led by Ida Moe.", ""),
+    ],
+)
+def test_an_abbreviation_is_answered_by_its_words(question: str, quote: str, answer: str) -> None:
+    best = best_match(question, f"The crew is proud of its boats.\n\n{quote}")
+    assert (best.answer, best.coverage >= 0.5) == (answer, bool(answer))
+
+
+def test_a_question_with_an_abbreviation_is_not_always_for_its_words() -> None:
+    [part] = parts("Which LED stands for low oil?", limit=3)
+    assert [term.surface for term in part.terms] == ["led", "stands", "low", "oil"]
 
 
 def test_what_has_no_telephone_number_does_not_answer_where_the_question_is_for_one() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from vrag_ray.agent.facts import PLACE_NUMBERS, dates
 from vrag_ray.policies.extractive.lexicon import Term, is_function_word, stems, tokens
 from vrag_ray.policies.extractive.other_scripts import UNSPACED
-from vrag_ray.policies.extractive.questions import AnswerKind, Part
+from vrag_ray.policies.extractive.questions import AnswerKind, Part, abbreviation_in
 from vrag_ray.types.months import MONTHS
 from vrag_ray.types.superscripts import SUPERSCRIPTS, without_note_marks
 
@@ -45,7 +46,10 @@ _CALLED = re.compile(
 )
 _DIALLED = re.compile(r"(?=[+(0]|\d+-)(?:\D*\d){7}")
 """A number that is one of a telephone without a word that names it so."""
-_YEARS = re.compile(r"(?:1[5-9]|20)\d\d\s?[-/]\s?(?:1[5-9]|20)\d\d$")
+_AROUND = ".,;:\"'“”‘’() "  # noqa: RUF001
+_DAY_OR_YEARS = re.compile(
+    r"\d{1,2}([/.-])\d{1,2}\1(?:\d\d)?\d\d$|(?:1[5-9]|20)\d\d\s?[-/]\s?(?:1[5-9]|20)\d\d$|(?:1[5-9]|20)\d\d-\d\d-\d\d$"
+)
 _MAGNITUDES = frozenset({"million", "billion", "thousand", "trillion", "m", "bn", "percent"})
 
 
@@ -66,6 +70,8 @@ def shortest_answer(part: Part, quote: str) -> str:
         return _nearest(part, quote, [(at, text) for at, text in numbers if not _YEAR.match(text)])
     if part.kind in _CONTACT_PATTERNS:
         return _nearest(part, quote, _contacts(part, quote))
+    if part.kind is AnswerKind.EXPANSION:
+        return _expansion(abbreviation_in(part.text), quote)
     if part.kind is AnswerKind.DATE:
         return _nearest(part, quote, _dates(quote))
     if part.kind is AnswerKind.NAME:
@@ -85,11 +91,46 @@ def _contacts(part: Part, quote: str) -> list[tuple[int, str]]:
             number
             for number in found
             if (_DIALLED.match(number[0]) or _CALLED.search(quote, 0, number.start()))
-            and not _YEARS.match(number[0])
+            and not _DAY_OR_YEARS.match(number[0])
             and not any(number.start() in span for span in of_dates)
             and ("fax" in quote[max(0, number.start() - LONGEST_LABEL) : number.start()].casefold()) is is_fax
         ]
     return [(match.start(), match[0]) for match in found]
+
+
+def _expansion(abbreviation: str, quote: str) -> str:
+    """The words for ``abbreviation``, which stand before it in brackets, or behind it: ``TEU (twenty-foot unit)``."""
+    name = re.escape(abbreviation)
+    before = re.search(rf"(.+?)\s*[(\[][\"'\u201c]?{name}\b", quote, re.DOTALL)
+    behind = re.search(rf"\b{name}\b[\"'\u201d]?\s*(?:stands for|means|is short for|[(:=\u2013\u2014-])\s*(.+)", quote)
+    longest = 2 * len(abbreviation)
+    ends = before[1].split()[-longest:] if before else []
+    begins = re.split(r"[).;]", behind[1])[0].split()[:longest] if behind else []
+    candidates = [ends[place:] for place in reversed(range(len(ends)))]
+    candidates += [begins[:count] for count in range(1, len(begins) + 1)]
+    letters = [letter for letter in abbreviation.casefold() if letter.isalnum()]
+    words = next((words for words in candidates if _begin_with(letters, _words_and_parts(words))), [])
+    return " ".join(words).strip(_AROUND)
+
+
+def _words_and_parts(words: Sequence[str]) -> list[tuple[str, bool]]:
+    """The words, each part of one with a hyphen by itself; and whether an abbreviation may leave it out."""
+    return [
+        (part, place > 0 or is_function_word(part))
+        for word in words
+        for place, part in enumerate(re.findall(r"\w+", word.casefold()))
+    ]
+
+
+def _begin_with(letters: Sequence[str], words: Sequence[tuple[str, bool]]) -> bool:
+    """Whether ``words``, but for some of those that may be left out, begin with ``letters``; the first one does."""
+    if not letters or not words:
+        return not letters and all(may_lack for _, may_lack in words)
+    (word, _), others = words[0], words[1:]
+    if not word.startswith(letters[0]):
+        return False
+    rests = [others, *(others[count:] for count in range(1, len(others)) if all(lack for _, lack in others[:count]))]
+    return any(_begin_with(letters[1:], rest) for rest in rests)
 
 
 def _dates(quote: str) -> list[tuple[int, str]]:

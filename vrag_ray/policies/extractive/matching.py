@@ -25,8 +25,8 @@ OTHER_MEDIUM = 0.7
 """Passages of other kinds count less where the question is about a moment of a video."""
 OTHER_PAGE = 0.7
 """Of a question about pages by their numbers: those of another number. Printed numbers differ from those of a file."""
-NO_CONTACT = 0.4
-"""What has no telephone number or address, where the question is for one."""
+NOT_THERE = 0.4
+"""What has no telephone number, address or words of an abbreviation, where the question is for them."""
 WRONG_KIND = 0.8
 """A sentence without any number, where the question is for a number; likewise dates and names."""
 OTHER_SENSE = 0.7
@@ -296,8 +296,8 @@ def _fitness(part: Part, span: Span, answer: str) -> float:
         return 0.0
     if part.is_negated and not is_negated(span.text):
         return OTHER_SENSE
-    if part.is_contact:
-        return 1.0 if answer else NO_CONTACT
+    if part.is_contact or part.kind is AnswerKind.EXPANSION:
+        return 1.0 if answer else NOT_THERE
     if part.kind in (AnswerKind.NUMBER, AnswerKind.DATE, AnswerKind.NAME):
         return 1.0 if answer else WRONG_KIND
     return MERE_HEADING if span.is_heading else 1.0

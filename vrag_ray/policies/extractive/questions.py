@@ -20,6 +20,8 @@ class AnswerKind(StrEnum):
     TELEPHONE = "telephone"
     EMAIL = "email"
     WEBSITE = "website"
+    EXPANSION = "expansion"
+    """The words that an abbreviation stands for."""
     STATEMENT = "statement"
 
 
@@ -131,6 +133,17 @@ _CONTACTS = {
         re.IGNORECASE,
     ),
 }
+_ABBREVIATED = r"[\"'\u2018\u201c]?([A-Z][\w&.-]{0,10}[A-Z])s?\b[\"'\u2019\u201d]?"
+_EXPANSIONS = (
+    re.compile(
+        rf"^\W*[Ww]hat\b.*?{_ABBREVIATED}\s+(?:is |are )?"
+        r"(?:stand(?:s|ing)? for|(?:an |the )?(?:short|abbreviation|acronym) (?:of|for))(?:\s+(?:here|in)\b.*)?\W*$"
+    ),
+    re.compile(
+        r"\b(?:[Ww]hat (?:does|do)|[Mm]eaning of|[Ff]ull (?:form|name) of)\s+(?:the\s+)?(?:\w+\s+)?"
+        rf"{_ABBREVIATED}(?:\s+mean)?\W*$"
+    ),
+)
 _BEGINS_REQUEST = re.compile(
     r"^\W*(?:and\s+)?(?:(?:at|by|on|under|with)\s+)?(?:please\s+)?"
     r"(?:what|which|how(?! (?:many|often|much))|where|give|tell|list|find|name)\b",
@@ -250,9 +263,17 @@ def part_of(text: str, *, in_moment: bool = False) -> Part:
 
 def _terms(text: str) -> tuple[Term, ...]:
     """The words of the subject: no words for the kind of answer, and no numbers of pages."""
+    if abbreviation := abbreviation_in(text):
+        return terms(abbreviation)
     contact = _contact(text)
     subject = _CONTACTS[contact].sub("", text) if contact is not None else text
     return terms(_PAGE.sub("", _NO_SUBJECT.sub("", subject)))
+
+
+def abbreviation_in(question: str) -> str:
+    """The abbreviation of which ``question`` is for the words; empty where it is for something else."""
+    found = next((match for pattern in _EXPANSIONS if (match := pattern.search(question)) is not None), None)
+    return found[1] if found is not None else ""
 
 
 def _contact(text: str) -> AnswerKind | None:
@@ -300,6 +321,8 @@ def _kind(text: str, *, in_moment: bool) -> AnswerKind:
         return AnswerKind.MOMENT
     if (contact := _contact(text)) is not None:
         return contact
+    if abbreviation_in(text):
+        return AnswerKind.EXPANSION
     if _QUANTITY.search(text) or HOW_MANY.search(text):
         return AnswerKind.NUMBER
     if _DATE.search(text) or WHEN.search(text):
