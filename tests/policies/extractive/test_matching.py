@@ -220,7 +220,11 @@ Figure 2. Masts of oak after ten years at sea.
 
 Hemp is tarred once a year.
 
-Step 3.1 takes a day."""
+Step 3.1 takes a day.
+
+Unit 7: Care of the oars and of the thole pins
+
+Unit 7 tasks"""
 
 
 @pytest.mark.parametrize(
@@ -228,6 +232,7 @@ Step 3.1 takes a day."""
     [
         ("What does Figure 2 show?", "Figure 2. Masts of oak after ten years at sea."),
         ("What is the title of Fig. 1?", "Figure 1. Masts of pine."),
+        ("What's the topic of unit 7?", "Unit 7: Care of the oars and of the thole pins"),
         ("How often is hemp tarred by section 3.1?", "Hemp is tarred once a year."),
     ],
 )

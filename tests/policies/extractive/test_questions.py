@@ -118,6 +118,7 @@ def test_words_meet_in_their_light_stem() -> None:
     assert tokens("1,204 MWh in max_steps") == ["1204", "mwh", "in", "max", "steps"]
     assert tokens("阿里云APSARA 2023年发布") == ["阿里", "里云", "apsara", "2023", "年发", "发布"]
     assert [term.surface for term in terms("What was the wind in May 2024?")] == ["wind", "may", "2024"]
+    assert [term.specific for term in terms("WHAT IS THE CASE NUMBER OF VIK?")] == [False] * 3
     assert tokens("FY2021, FY 2021 and FY21") == ["2021", "2021", "and", "2021"]
 
 

@@ -139,11 +139,13 @@ def numbered(text: str) -> Iterator[str]:
         yield _numbered(found)
 
 
-def leading_number(text: str) -> str:
-    """``figure 2`` of a text that begins with ``Fig. 2``, ``section 2`` of ``2 Methods``; else empty."""
-    found = _NUMBERED.match(text)
+def leading_number(text: str) -> tuple[str, bool]:
+    """``figure 2`` of a text that begins with ``Fig. 2``, ``section 2`` of ``2 Methods``; else empty. And whether it is
+    set off from what follows, as in ``Figure 2: Masts``."""
+    if found := _NUMBERED.match(text):
+        return _numbered(found), text[found.end() :].lstrip()[:1] in tuple(":.|\u2013\u2014-")
     heading = _NUMBERED_HEADING.match(text)
-    return _numbered(found) if found else f"section {heading[1]}" if heading else ""
+    return (f"section {heading[1]}", True) if heading else ("", False)
 
 
 def _numbered(found: re.Match[str]) -> str:
@@ -186,7 +188,9 @@ def phrases(question: str) -> tuple[str, ...]:
 
 
 def _names(question: str) -> frozenset[str]:
-    """Capitalised words that do not begin a sentence."""
+    """Capitalised words that do not begin a sentence; none of a question in capitals alone."""
+    if question.isupper():
+        return frozenset()
     words = re.findall(r"\S+", question)
     inner = [word for before, word in itertools.pairwise(words) if not before.endswith((".", "?", "!", ":"))]
     return frozenset(token for word in inner if word.lstrip("\"'“(")[:1].isupper() for token in tokens(word))

@@ -179,7 +179,8 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
         bonus = PHRASE_BONUS if any(phrase.casefold() in span.text.casefold() for phrase in part.phrases) else 0.0
         follows = place > 0 and heading == place - 1
         bonus += FIRST_BONUS if part.kind is AnswerKind.STATEMENT and follows else 0.0
-        bonus += CAPTION_BONUS if leading_number(span.text) in numbers else 0.0
+        number, is_set_off = leading_number(span.text)
+        bonus += (CAPTION_BONUS if is_set_off else CAPTION_BONUS / 2) if number in numbers else 0.0
         found.append(
             Match(
                 page.sighting.id,
