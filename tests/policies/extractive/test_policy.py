@@ -91,6 +91,22 @@ def test_a_multi_part_question_is_answered_part_by_part() -> None:
     assert record.graph.ancestors("answer") >= {"q1", "q2", "root"}
 
 
+def test_documents_that_have_other_figures_in_the_same_words_are_cited_too() -> None:
+    shelf = Shelf()
+    shelf.add("Report (2023)", put(50, 100, "The dues of the harbour were 41.7 thousand crowns."))
+    shelf.add("Report (2024)", put(50, 100, "The dues of the harbour were 58.2 thousand crowns."))
+    shelf.add("Copy of 2024", put(50, 100, "The dues of the harbour were 58.2 thousand crowns."))
+    record = ask("What were the dues of the harbour?", shelf)
+    first, second, _ = record.answer.splitlines()
+    assert "41.7" in first and "[1]" in first
+    assert second == (
+        "Other figures in Report (2024), page 1: “The dues of the harbour were 58.2 thousand crowns.” [2]"
+    )
+    assert [citation.title for citation in record.citations] == ["Report (2023)", "Report (2024)"]
+    only = ask("What were the dues of the harbour in 2023?", shelf).answer
+    assert "58.2" not in only
+
+
 def test_both_sides_of_a_comparison_are_looked_up() -> None:
     lines = ask("North vs South in 2023").answer.splitlines()
     assert lines[0].startswith("North in 2023: 18:")

@@ -51,6 +51,7 @@ TITLE_ROWS = 25
 """How many rows above a value its table or chart may begin."""
 
 _CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECASE)
+_DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 _LEADERS = re.compile(r"(?:\.\s?){4,}|…{2,}|(?:·\s?){4,}")
 
 
@@ -130,6 +131,11 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
     found.sort(key=lambda match: (-round(match.coverage, 2), -round(match.density, 3)))
     # Not before: bonuses tell apart candidates that hold every word of the question.
     return [replace(match, coverage=min(1.0, match.coverage)) for match in found]
+
+
+def has_other_figures(match: Match, quote: str) -> bool:
+    """Whether the quote of ``match`` has the words of ``quote`` with other figures."""
+    return match.quote != quote and _DIGITS.sub("0", match.quote) == _DIGITS.sub("0", quote)
 
 
 def _yardstick(part: Part, pages: Sequence[_Page]) -> Yardstick:

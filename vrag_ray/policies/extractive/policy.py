@@ -22,10 +22,10 @@ from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import View
 from vrag_ray.policies.extractive.cut_page import cut_page
 from vrag_ray.policies.extractive.lexicon import tokens
-from vrag_ray.policies.extractive.matching import Match, matches, page_of
+from vrag_ray.policies.extractive.matching import Match, has_other_figures, matches, page_of
 from vrag_ray.policies.extractive.questions import Part, part_of, parts
 from vrag_ray.policies.extractive.unread import unread_above
-from vrag_ray.policies.extractive.wording import Finding, abstention_text, answer_text, shown_quote
+from vrag_ray.policies.extractive.wording import Finding, OtherFigures, abstention_text, answer_text, shown_quote
 from vrag_ray.types import FULL_PAGE, Completion
 
 AGAIN = "-again"
@@ -34,6 +34,8 @@ STEPS_PER_SEARCH = 3
 PAGES_KEPT = 128
 """Pages that are cut are looked at again in every later step of a run, and found by other runs."""
 SEARCHES_KEPT = 256
+MOST_OTHERS = 3
+"""Documents with other figures than those of an answer that it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ class ExtractivePolicy:
                 best.box, View(source.region or FULL_PAGE, UNKNOWN_SIZE)
             )
             return Crop(information_id=source.id, bbox=(x0, y0, x1, y1))
-        return self._memorize(seen, best, unread)
+        return self._memorize(seen, best, unread, others=self._others(part, seen, best))
 
     def _memorize(
         self,
@@ -182,6 +184,7 @@ class ExtractivePolicy:
         best: Match | None,
         unread: Sighting | None,
         *,
+        others: Sequence[Match] = (),
         nothing: str = "Nothing relevant was found.",
     ) -> SummarizeAndMemorize:
         useful: dict[str, MemorizeEntry] = {}
@@ -200,6 +203,15 @@ class ExtractivePolicy:
             verdict = "Found" if best.coverage >= self._abstain_below else "Only weak evidence"
             answer = f"{best.answer}: " if best.answer else ""
             summary = f"{verdict} (coverage {best.coverage:.2f}): {answer}{shown_quote(best.quote)}"
+        useful |= {
+            other.sighting_id: MemorizeEntry(
+                information_id=other.sighting_id,
+                is_useful=True,
+                priority_score=self._priority(other.coverage),
+                quote=shown_quote(other.quote),
+            )
+            for other in others
+        }
         if unread is not None:
             useful[unread.id] = MemorizeEntry(information_id=unread.id, is_useful=True, priority_score=1)
             note = f"Found {_Found(seen.node_id, unread).where}, but no words could be read there."
@@ -229,6 +241,7 @@ class ExtractivePolicy:
             reference = _reference(prompt, item)
             sufficient = self._is_enough(item) and bool(reference)
             unread = None if sufficient else self._unread(prompt, part, number)
+            others = self._remembered_others(prompt, part, number, item) if item is not None and sufficient else []
             finding = Finding(
                 part=part,
                 match=item.match if item is not None else None,
@@ -237,6 +250,12 @@ class ExtractivePolicy:
                 queries=tuple(node.query for node in prompt.graph.nodes if node.id in _node_ids(number)),
                 unread=unread.where if unread is not None else "",
                 unread_number=numbers.setdefault(_reference(prompt, unread), len(numbers)),
+                others=tuple(
+                    OtherFigures(
+                        other.match.quote, other.where, numbers.setdefault(_reference(prompt, other), len(numbers))
+                    )
+                    for other in others
+                ),
             )
             (findings if sufficient else unanswered).append(finding)
             named = [found.node_id for found in (item, unread) if found is not None]
@@ -264,6 +283,34 @@ class ExtractivePolicy:
             if best is None or match.coverage > best.match.coverage:
                 best = _Evidence(seen.node_id, source, match)
         return best
+
+    def _others(self, part: Part, seen: Observation, best: Match | None) -> list[Match]:
+        """What a search found in other documents that covers as much as ``best`` and has its words with other figures,
+        as a report of another year has: the first of each document, and each quote once."""
+        source = seen.find(best.sighting_id) if best is not None else None
+        if best is None or source is None or best.coverage < self._abstain_below:
+            return []
+        found: dict[str, Match] = {}
+        for match in self._ranked(part, _Same(seen)):
+            if round(match.coverage, 2) < round(best.coverage, 2) or len(found) == MOST_OTHERS:
+                break
+            other = seen.find(match.sighting_id)
+            if other is None or other.doc_id == source.doc_id or not has_other_figures(match, best.quote):
+                continue
+            if all(match.quote != known.quote for known in found.values()):
+                found.setdefault(other.doc_id, match)
+        return list(found.values())
+
+    def _remembered_others(self, prompt: Prompt, part: Part, number: int, best: _Evidence) -> list[_Evidence]:
+        found: list[_Evidence] = []
+        for seen in _searches(prompt, number):
+            if seen.node_id != best.node_id:
+                continue
+            for match in self._others(part, seen, best.match):
+                sighting = seen.find(match.sighting_id)
+                if sighting is not None and _reference(prompt, other := _Evidence(seen.node_id, sighting, match)):
+                    found.append(other)
+        return found
 
     def _unread(self, prompt: Prompt, part: Part, number: int) -> _Found | None:
         """What the searches for a part found first and without words, the earliest search first."""

@@ -17,6 +17,15 @@ LONGEST_QUERY = 120
 
 
 @dataclass(frozen=True, slots=True)
+class OtherFigures:
+    """A quote that has the words of an answer with other figures, in another document; its place and citation."""
+
+    quote: str
+    where: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What was found for one part of the question; ``number`` is its citation's, 0 where it has none.
 
@@ -30,6 +39,7 @@ class Finding:
     queries: tuple[str, ...]
     unread: str = ""
     unread_number: int = 0
+    others: tuple[OtherFigures, ...] = ()
 
 
 def disclosure(*, has_model: bool) -> str:
@@ -75,7 +85,10 @@ def _line(finding: Finding, *, alone: bool) -> str:
         short = f"{short} ({match.unit})"
     quote = f"“{shown_quote(match.quote)}” [{finding.number}]"
     line = f"{short}: {quote}" if short and short != match.quote else quote
-    return line if alone else f"{_label(finding.part)}: {line}"
+    others = (
+        f"\nOther figures in {other.where}: “{shown_quote(other.quote)}” [{other.number}]" for other in finding.others
+    )
+    return "".join([line if alone else f"{_label(finding.part)}: {line}", *others])
 
 
 def _label(part: Part) -> str:
