@@ -471,7 +471,10 @@ class Episode:
         return (*self._history, *([self._pending] if self._pending is not None else []))
 
     def _cited(self, references: Sequence[str], graph: MemoryGraph) -> tuple[Citation, ...]:
-        return cited_places(references, graph, self._seen(), self._protocol.evidence)
+        form = self._protocol.evidence
+        # A policy that sees no pictures quotes what it has read, whatever a model would be given.
+        by_quote = form.has_text or not self._sees_pictures
+        return cited_places(references, graph, self._seen(), by_quote=by_quote, by_passage=not form.has_pictures)
 
     def _end(
         self,

@@ -11,7 +11,6 @@ from vrag_ray.agent.citations import Citation, at_value, elements_text, located,
 from vrag_ray.agent.memory.graph import GraphError, MemoryGraph, MemoryItem, NodeKind
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.agent.support import Source, facts_held, holding
-from vrag_ray.config import EvidenceForm
 from vrag_ray.types import PageText, PassageKind
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.elements import ElementKind
@@ -299,11 +298,11 @@ def cited(references: Sequence[str], graph: MemoryGraph) -> tuple[Citation, ...]
 
 
 def cited_places(
-    references: Sequence[str], graph: MemoryGraph, seen: Sequence[Observation], form: EvidenceForm
+    references: Sequence[str], graph: MemoryGraph, seen: Sequence[Observation], *, by_quote: bool, by_passage: bool
 ) -> tuple[Citation, ...]:
     """``cited``, with a box for what was never looked at closer, where one is known (``citations.located``).
 
-    ``seen`` are all searches of the run, ``form`` is what its policy was given of their pages.
+    ``seen`` are all searches of the run.
     """
     found = {each.node_id: each.sightings for each in seen}
     named = elements_of(references, graph)
@@ -311,8 +310,8 @@ def cited_places(
         located(
             sighting,
             found.get(sighting.node_id, ()),
-            by_quote=form.has_text,
-            by_passage=not form.has_pictures,
+            by_quote=by_quote,
+            by_passage=by_passage,
             elements=named.get(sighting.number),
         )
         for sighting in cited(references, graph)

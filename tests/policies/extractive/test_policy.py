@@ -103,6 +103,7 @@ def test_documents_that_have_other_figures_in_the_same_words_are_cited_too() -> 
         "Other figures in Report (2024), page 1: “The dues of the harbour were 58.2 thousand crowns.” [2]"
     )
     assert [citation.title for citation in record.citations] == ["Report (2023)", "Report (2024)"]
+    assert all(citation.bbox is not None and citation.bbox[3] < 0.2 for citation in record.citations)
     only = ask("What were the dues of the harbour in 2023?", shelf).answer
     assert "58.2" not in only
 
