@@ -45,7 +45,7 @@ _CALLED = re.compile(
     r"\b(?:tel|telephone|telefon|phone|fax|mobile|mob|cell|call|ring)\b|[\u260e\u2706\U0001f4de]", re.IGNORECASE
 )
 _DIALLED = re.compile(r"(?=[+(0]|\d+-)(?:\D*\d){7}")
-"""A number that is one of a telephone without a word that names it so."""
+"""A telephone number without a word such as "phone" before it."""
 _AROUND = ".,;:\"'“”‘’() "  # noqa: RUF001
 _DAY_OR_YEARS = re.compile(
     r"\d{1,2}([/.-])\d{1,2}\1(?:\d\d)?\d\d$|(?:1[5-9]|20)\d\d\s?[-/]\s?(?:1[5-9]|20)\d\d$|(?:1[5-9]|20)\d\d-\d\d-\d\d$"
@@ -54,7 +54,7 @@ _MAGNITUDES = frozenset({"million", "billion", "thousand", "trillion", "m", "bn"
 
 
 LONGEST_LABEL = 12
-"""Characters before a number that say whose it is: ``Fax (home): ``."""
+"""Characters before a number that name its kind: ``Fax (home): ``."""
 
 
 def shortest_answer(part: Part, quote: str) -> str:
@@ -114,7 +114,7 @@ def _expansion(abbreviation: str, quote: str) -> str:
 
 
 def _words_and_parts(words: Sequence[str]) -> list[tuple[str, bool]]:
-    """The words, each part of one with a hyphen by itself; and whether an abbreviation may leave it out."""
+    """The words, the parts of a compound by themselves, and whether an abbreviation may leave them out."""
     return [
         (part, place > 0 or is_function_word(part))
         for word in words
@@ -123,7 +123,7 @@ def _words_and_parts(words: Sequence[str]) -> list[tuple[str, bool]]:
 
 
 def _begin_with(letters: Sequence[str], words: Sequence[tuple[str, bool]]) -> bool:
-    """Whether ``words``, but for some of those that may be left out, begin with ``letters``; the first one does."""
+    """Whether ``letters`` are the initials of ``words``, but for some that may be left out and do not come first."""
     if not letters or not words:
         return not letters and all(may_lack for _, may_lack in words)
     (word, _), others = words[0], words[1:]
