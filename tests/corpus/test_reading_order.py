@@ -89,6 +89,34 @@ def test_a_table_is_read_by_its_rows(rows: int, count: int, seed: int) -> None:
     assert texts(ordered) == texts(page)
 
 
+SHEET = (
+    ("Part of it", "What was found", "Action"),
+    ("Hoist rope, long", "worn at both ends", "replaced"),
+    ("Slewing ring grease", "dry on the sea side", "greased again"),
+    ("Anemometer", "reads far too low", ""),
+    ("Limit switch seven", "contact was corroded", "cleaned"),
+)
+
+
+@pytest.mark.parametrize("pitch", [2 * LINE, LINE])
+def test_a_table_of_phrases_is_read_by_its_rows_where_they_stand_apart(pitch: float) -> None:
+    words = [
+        word
+        for number, row in enumerate(SHEET)
+        for x, cell in zip((0.1, 0.4, 0.7), row, strict=True)
+        for word in laid(cell, x, 0.1 + pitch * number)
+    ]
+    lines = [" ".join(cell for cell in row if cell) for row in SHEET]
+    assert (text_of(arranged(words, ASPECT)[1]).splitlines() == lines) == (pitch > 1.5 * LINE)
+
+
+def test_lists_with_marks_beside_each_other_are_columns_although_their_lines_stand_apart() -> None:
+    sides = [[f"• Boats of the {name} {n}" for n in range(4)] for name in ("north", "south")]
+    columns = zip((0.1, 0.6), sides, strict=True)
+    words = interleaved([[laid(line, x, 0.1 + 2 * LINE * n) for n, line in enumerate(side)] for x, side in columns])
+    assert text_of(arranged(words, ASPECT)[1]).splitlines() == [*sides[0], *sides[1]]
+
+
 def test_a_side_note_is_read_apart_from_the_text_beside_it() -> None:
     body = [laid(text, 0.08, 0.2 + row * LINE) for row, text in enumerate(prose("t", 9, 0.55))]
     note = [

@@ -10,6 +10,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from vrag_ray.corpus.windows import SPACELESS
@@ -43,6 +44,10 @@ UNEVEN = 0.3
 """Share by which the distances of two rows of one table differ at most."""
 EDGE_OF_PAGE = 0.08
 """Share of the page at its top and its bottom where the line with its number stands."""
+ROWS_APART = 1.6
+"""Heights of a line from which on lines are rows of a table rather than of a text."""
+SMALL_BEGINNINGS, FILLED = 0.2, 0.7
+"""Shares of the rows of a table whose first cell begins with a small letter, at most; that have a cell, at least."""
 ALIGNED = 0.6
 """Share of rows of the shorter side that stand level with a row of the other, from which on it may be a table."""
 
@@ -320,9 +325,9 @@ def _are_columns(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_S
     beside = [row[-1] if row[-1].u1 >= row[0].u1 else row[0] for row in left]
     behind = [row[0] if row[0].u0 <= row[-1].u0 else row[-1] for row in right]
     left_is_prose, right_is_prose = _is_prose(beside), _is_prose(behind)
-    if not left_is_prose and not right_is_prose:
-        return False
     both = left_is_prose and right_is_prose
+    if not (left_is_prose or right_is_prose) or (both and _are_rows_apart(left, right)):
+        return False
     left_has_figures, right_has_figures = _has_figures(left), _has_figures(right)
     if both and not left_has_figures and not right_has_figures:
         return True
@@ -332,6 +337,20 @@ def _are_columns(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_S
     if both:
         return True
     return not is_level and not (_name_figures(right, left) if left_is_prose else _name_figures(left, right))
+
+
+def _are_rows_apart(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:
+    """Whether the rows of two sides are those of a table of phrases: each row of the shorter side is level with one of
+    the other, rows are farther apart than lines of a text, the first side seldom begins with a small letter, and
+    neither is a list with marks."""
+    fewer, more = sorted((left, right), key=len)
+    is_list = any(not any(map(str.isalnum, side[0][0].words[0])) for side in (left, right))
+    if is_list or len(fewer) < FILLED * len(more) or not all(_are_level([row], more) for row in fewer):
+        return False
+    distances = [below[0].middle - above[0].middle for above, below in pairwise(more)]
+    height = median(row[0].height for row in more)
+    begins_small = sum(row[0].words[0][:1].islower() for row in left)
+    return min(distances) > ROWS_APART * height and begins_small <= SMALL_BEGINNINGS * len(left)
 
 
 def _are_level(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:
