@@ -48,6 +48,18 @@ def test_a_page_without_stated_title_is_titled_by_its_largest_type(sandbox, put)
     assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Grand Title"
 
 
+def test_a_title_that_is_set_letter_by_letter_has_words(sandbox, put):
+    import pymupdf
+
+    for line, title in (("H A R B O U R   R E P O R T", "HARBOUR REPORT"), ("Ranks A B C D E", "Ranks A B C D E")):
+        document = pymupdf.open()
+        page = document.new_page()
+        page.insert_text((50, 60), line, fontsize=24)
+        for row in range(8):
+            page.insert_text((50, 100 + 14 * row), "The boats went out on each day of the week.", fontsize=11)
+        assert sandbox.probe(put("a.pdf", document.tobytes()), "a.pdf").title == title
+
+
 def test_a_title_in_a_language_whose_small_words_are_not_known_is_one(sandbox, put):
     import pymupdf
 

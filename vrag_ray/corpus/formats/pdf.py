@@ -66,6 +66,7 @@ LONGEST_LABEL = 40
 SECTION_MARK = " > "
 _FILE_NOTE = 17
 """MuPDF's number for a note that holds a file."""
+_LETTER_BY_LETTER = re.compile(r"(?:\b\w ){4}\w\b")
 _REFERENCE = re.compile(r"(\d+) \d+ R")
 MOST_PATHS = 4_000
 """Drawn paths of a page of which ruling lines are looked for."""
@@ -436,7 +437,20 @@ class PdfSource:
             return stated
         # A workbook's largest line is the name of its first sheet.
         no_line = self._opening.cautious or self._format is Format.XLSX
-        return (None if no_line else self._headline()) or title_from_name(self._opening.name)
+        line = None if no_line else self._headline()
+        return self._in_words(line) if line else title_from_name(self._opening.name)
+
+    def _in_words(self, title: str) -> str:
+        """``title`` of the first page with the blanks of its words, where that is set letter by letter."""
+        if _LETTER_BY_LETTER.search(title) is None:
+            return title
+        letters, words = "".join(title.split()), [word.text for word in self._words_of(0)]
+        for first in range(len(words)):
+            ends = itertools.accumulate(words[first:])
+            last = next((first + n for n, run in enumerate(ends, start=1) if len(run) >= len(letters)), first)
+            if "".join(words[first:last]) == letters:
+                return " ".join(words[first:last])
+        return title
 
     def _metadata(self, field: str) -> str:
         value = (self._document.metadata or {}).get(field)
