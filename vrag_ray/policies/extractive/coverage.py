@@ -27,7 +27,7 @@ class Presence(NamedTuple):
 
     heading: float = 0.85
     beside: float = 0.6
-    title: float = 0.6
+    title: float = 0.5
     page: float = 0.25
 
     def around(self, term: Term, share: float) -> float:
