@@ -51,6 +51,11 @@ def test_marks_of_lists_scales_and_days_above_their_year_are_no_values(head: str
     assert {crossing.value for crossing in crossings(rows(page(words)), terms("masts sold 2."))} <= {"410"}
 
 
+def test_a_negative_in_brackets_is_a_value() -> None:
+    words = table(50, 100, (0, 150, 250), ("Millions", "2022", "2021"), ("Repairs", "(231)", "(12)"))
+    assert values(words, "Repairs 2022") == ["(231)"]
+
+
 def test_a_transposed_table_gives_the_same() -> None:
     turned = table(50, 170, (0, 150, 250), ("Year", "North", "South"), ("2021", "12", "21"), ("2022", "15", "24"))
     assert values(turned, "North 2022") == ["15"]
