@@ -39,8 +39,8 @@ _FUNCTION_WORDS = frozenset(
         "a about all also am an and any are as at be been being between both but by can could did do does doing each "
         "for from had has have having he her here his how i if in into is it its itself just many may me might more "
         "most much must my no non nor not of off on one only or other our out over own per please she should so some "
-        "such than that the their them then there these they this those through to too under until up us very was we were "
-        "what when where which while who whom whose why will with within would you your",
+        "such than that the their them then there these they this those through to too under until up us very was we "
+        "were what when where which while who whom whose why will with within would you your",
     )
 ).union(FUNCTION_WORDS)
 """Carry grammar, not content."""
