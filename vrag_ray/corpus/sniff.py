@@ -35,6 +35,7 @@ class Format(StrEnum):
     TEXT = "text"
     JSON = "JSON"
     JSON_LINES = "JSON Lines"
+    XML = "XML"
     TABLE = "table"
     MAIL = "e-mail"
     MSG = "Outlook message"
@@ -69,7 +70,7 @@ PICTURES = frozenset(
         Format.HEIF, Format.AVIF,
     )
 )  # fmt: skip
-PLAIN_TEXTS = frozenset((Format.TEXT, Format.JSON, Format.JSON_LINES))
+PLAIN_TEXTS = frozenset((Format.TEXT, Format.JSON, Format.JSON_LINES, Format.XML))
 TEXTS = PLAIN_TEXTS | {Format.TABLE, Format.MAIL, Format.MSG}
 REFLOWED = frozenset(
     (Format.HTML, Format.DOCX, Format.PPTX, Format.XLSX, Format.EPUB, Format.MOBI, Format.FB2)
@@ -91,11 +92,12 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.VIDEO: (".mp4 .m4v .mov .mkv .webm .avi .3gp .3g2 .ts .mts .m2ts .mpg .mpeg .vob .flv .ogv .wmv .asf"),
     Format.SOUND: ".mp3 .wav .m4a .m4b .ogg .oga .opus .flac .aac .wma .mka",
     Format.TEXT: (
-        ".txt .md .markdown .log .rst .adoc .org .text .yaml .yml .xml .ini .cfg .conf .toml "
+        ".txt .md .markdown .log .rst .adoc .org .text .yaml .yml .ini .cfg .conf .toml "
         ".properties .tex .bib .srt .vtt .ass"
     ),
     Format.JSON: ".json .geojson",
     Format.JSON_LINES: ".jsonl .ndjson",
+    Format.XML: ".xml",
     Format.TABLE: ".csv .tsv .tab .psv",
     Format.MAIL: ".eml",
     Format.MSG: ".msg",

@@ -164,6 +164,40 @@ def test_a_record_of_json_has_the_keys_that_lead_to_it_and_the_names_of_those_ar
     assert [row.text.strip() for row in json_rows(json.dumps(value))] == lines
 
 
+BRIGS = """<?xml version="1.0" encoding="ISO-8859-1"?>
+<r:brigs xmlns:r="urn:r" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="r.xsd">
+  <!-- two -->
+  <r:brig name="Doris"><master>Leif R\u00f8d</master><draught unit="m">3.2</draught><flag/></r:brig>
+  <r:brig name="Flora"><note>Built of <b>oak</b> &amp; pine.</note><port>Eid</port><port>Vik</port></r:brig>
+</r:brigs>"""
+
+
+def test_each_element_of_xml_is_a_record_of_its_attributes_and_children(sandbox, put, options):
+    path = put("brigs.xml", BRIGS.encode("latin-1"))
+    assert sandbox.probe(path, "brigs.xml").meta["format"] == "XML"
+    [unit] = decoded(sandbox, path, item(1, "brigs.xml"), options)
+    assert unit.text.strip().split("\n\n") == [
+        "brigs brig name: Doris, master: Leif R\u00f8d, draught unit: m, draught: 3.2",
+        "brigs brig name: Flora, note: Built of oak & pine., port: Eid; Vik",
+    ]
+    page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_="XML")
+    assert page.text == unit.text
+
+
+@pytest.mark.parametrize(
+    ("text", "notice"),
+    [
+        ("<a>\n<b>oak</a>", "read as plain text: it is not XML from line 2, column 9 on"),
+        ("<a>oak &nbsp; pine</a>", "read as plain text: it is not XML from line 1, column 8 on"),
+    ],
+)
+def test_what_is_no_xml_is_read_as_text_with_a_notice(sandbox, put, options, text, notice):
+    path = put("a.xml", text.encode())
+    assert sandbox.probe(path, "a.xml").notices == (notice,)
+    [unit] = decoded(sandbox, path, item(1, "a.xml"), options)
+    assert unit.text == text
+
+
 def test_pieces_of_json_are_whole_records_and_disjoint(sandbox, put, options):
     ships = [{"name": f"ship {number}", "berth": number, "crew": {"mates": 2}} for number in range(200)]
     path = put("ships.json", json.dumps({"ships": ships}, indent=1).encode())

@@ -1,11 +1,13 @@
-"""JSON as records: each object becomes a line that names its values, ``beacons name: Lisa, voltage: 12``. Pure."""
+"""JSON and XML as records, a line each that names its values: ``beacons name: Lisa, voltage: 12``. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import TypeAlias
+from xml.etree import ElementTree
 
 from vrag_ray.corpus.formats.named_rows import NamedRow
 from vrag_ray.corpus.model import clean
@@ -15,10 +17,12 @@ LONGEST_LINE = 60
 
 Value: TypeAlias = "str | bool | list[Value] | tuple[tuple[str, Value], ...] | None"
 """Numbers are the text that stands in the file; an object is the tuple of its members, whose names may be the same."""
+Json: TypeAlias = "str | list[Json] | dict[str, Json]"
 Pairs: TypeAlias = Sequence[tuple[str, str]]
 
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str)
 _BLANKS = re.compile(r"[ \t\r\n]*")
+_OF_SCHEMA = "{http://www.w3.org/2001/XMLSchema-instance}"
 _IDENTITY = re.compile(r"(?:.*[_ -])?(?:name|title|label|id|key|code)", re.IGNORECASE)
 
 
@@ -43,6 +47,44 @@ def json_rows(text: str) -> list[NamedRow]:
 def record_text(row: str) -> str:
     """The records of the JSON value ``row``, a line each; the errors are those of ``json_rows``."""
     return "".join(named.text for named in json_rows(row)).strip()
+
+
+def xml_rows(text: str) -> list[NamedRow]:
+    """The records of the XML document ``text``, in order, each at its place in the text that they make together.
+
+    Elements are objects of their attributes and children; an element in which text and children are mixed is its text.
+
+    Raises:
+        ElementTree.ParseError: no XML.
+        RecursionError: it is nested too deeply.
+    """
+    root = ElementTree.fromstring(text)  # noqa: S314  in the sandbox, and expat bounds what entities become
+    value = json.dumps({_local_name(root.tag): _value_of(root)}, ensure_ascii=False)
+    lines = [row.text for row in json_rows(value)]
+    ends = accumulate(map(len, lines))
+    return [NamedRow(end - len(line), end, line) for end, line in zip(ends, lines, strict=True)]
+
+
+def _value_of(element: ElementTree.Element) -> Json:
+    texts = (element.text, *(child.tail for child in element))
+    own = " ".join(" ".join(filter(None, texts)).split())
+    if own and len(element):
+        return " ".join("".join(element.itertext()).split())
+    members: dict[str, list[Json]] = {}
+    for name, attribute in element.items():
+        if not name.startswith(_OF_SCHEMA):
+            members.setdefault(_local_name(name), []).append(attribute)
+    for child in element:
+        members.setdefault(_local_name(child.tag), []).append(_value_of(child))
+    if not members:
+        return own
+    if own:
+        members.setdefault("", []).append(own)
+    return {name: values[0] if len(values) == 1 else values for name, values in members.items()}
+
+
+def _local_name(name: str) -> str:
+    return name.rpartition("}")[2]
 
 
 def _lines(text: str, at: int, value: Value, path: str, above: Pairs) -> Iterator[tuple[int, str]]:

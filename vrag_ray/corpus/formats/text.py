@@ -1,5 +1,5 @@
-"""Plain text, Markdown and the like in pieces of about 900 words, JSON in pieces of records; JSON Lines with a piece a
-row."""
+"""Plain text, Markdown and the like in pieces of about 900 words, JSON and XML in pieces of records; JSON Lines with a
+piece a row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import PurePath
+from xml.etree import ElementTree
 
 from vrag_ray.corpus.formats.encodings import decode_text
-from vrag_ray.corpus.formats.json_records import json_rows, record_text
+from vrag_ray.corpus.formats.json_records import json_rows, record_text, xml_rows
 from vrag_ray.corpus.formats.named_rows import NamedRow, row_pieces, rows_in, text_tables, with_named_rows
 from vrag_ray.corpus.formats.references import (
     MARKDOWN_SUFFIXES,
@@ -31,8 +32,8 @@ from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, Pass
 PIECE_WORDS = 900
 RECORD_WORDS = 140
 """Fewer than a window has by default, so that no window ends inside a record or a row."""
-MOST_JSON_CHARS = 16 * 2**20
-"""Of JSON that is read as records: they take ten times as much memory, and twice the time of a plain text."""
+MOST_CHARS_OF_RECORDS = 16 * 2**20
+"""Of JSON and XML that are read as records: they take ten times as much memory, and twice the time of a plain text."""
 TEXT_FIELDS = ("text", "content", "contents", "body", "passage")
 UID_FIELDS = ("uid", "id")
 TITLE_CHARS = 200
@@ -135,8 +136,11 @@ class TextSource:
         if format_ is Format.JSON_LINES:
             self._spans = self._rows()
             return
-        if format_ is Format.JSON:
+        if format_ in (Format.JSON, Format.XML):
             self._named = self._records()
+            if format_ is Format.XML and self._named:
+                # Other elements and their ends say nothing: places are those in the records.
+                self._text = "".join(row.text for row in self._named)
         elif struck := struck_spans(self._text):
             count = sum(len(self._text[start:end].split()) for start, end in struck)
             self._notices.append(struck_notice(count))
@@ -214,17 +218,20 @@ class TextSource:
         return spans
 
     def _records(self) -> list[NamedRow]:
-        """The records of a JSON file; none of what is read as plain text, of which a notice states the reason."""
-        if len(self._text) > MOST_JSON_CHARS:
-            most = MOST_JSON_CHARS >> 20
-            self._notices.append(f"read as plain text: JSON of more than {most} MB is not read as records")
+        """The records of JSON or XML; none of what is read as plain text, of which a notice states the reason."""
+        if len(self._text) > MOST_CHARS_OF_RECORDS:
+            most = MOST_CHARS_OF_RECORDS >> 20
+            self._notices.append(f"read as plain text: {self._format} of more than {most} MB is not read as records")
             return []
         try:
-            return json_rows(self._text)
+            return xml_rows(self._text) if self._format is Format.XML else json_rows(self._text)
+        except ElementTree.ParseError as error:
+            line, column = error.position
+            self._notices.append(f"read as plain text: it is not XML from line {line}, column {column + 1} on")
         except json.JSONDecodeError as error:
             self._notices.append(f"read as plain text: it is not JSON from its character {error.pos + 1} on")
         except RecursionError:
-            self._notices.append("read as plain text: it is JSON that is nested too deeply")
+            self._notices.append(f"read as plain text: it is {self._format} that is nested too deeply")
         return []
 
 
