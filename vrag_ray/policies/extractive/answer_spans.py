@@ -61,7 +61,9 @@ def shortest_answer(part: Part, quote: str) -> str:
     """A part of ``quote``, or empty where only the whole of it answers."""
     if part.kind is AnswerKind.NUMBER:
         others = [range(date.start, date.start + len(date.text)) for date in dates(quote)]
-        others += [range(*place.span()) for place in PLACE_NUMBERS.finditer(quote)]
+        # "Pages 312" counts where the question is for pages.
+        question = stems(part.text)
+        others += [range(*place.span()) for place in PLACE_NUMBERS.finditer(quote) if not stems(place[0]) & question]
         numbers = [
             _with_unit(quote, number)
             for number in _NUMBER.finditer(quote)
