@@ -12,7 +12,7 @@ from statistics import median
 from vrag_ray.corpus.reading_order import is_right_to_left, regions
 from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Table, cells, is_figure
 from vrag_ray.imaging.coordinates import holds_centre
-from vrag_ray.policies.extractive.lexicon import is_function_word, stems
+from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, is_function_word, stems
 from vrag_ray.types import Box, PageText, Word, around, joined, upright
 from vrag_ray.types.elements import Element
 from vrag_ray.types.superscripts import SUPERSCRIPTS
@@ -33,7 +33,7 @@ _ABBREVIATION = re.compile(
     r"|corp|jr|sr|rev|gen|col|capt|sgt|vol|pp|art|sec|ed|est|bzw|vgl)\.$",
     re.IGNORECASE,
 )
-_CAPTION_NUMBER = re.compile(r"(?:fig|figure|table|chart|exhibit|box|scheme|plate)\.? \d[\w.-]*\.", re.IGNORECASE)
+_CAPTION_NUMBER = re.compile(rf"(?:{NUMBERED_NAMES})\.? \d[\w.-]*\.", re.IGNORECASE)
 """``Figure 2.`` is the beginning of its caption."""
 _ORDINAL = re.compile(r"^\d{1,2}\.$")
 """``12. März``, or the number of an item."""

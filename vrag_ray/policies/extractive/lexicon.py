@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|[{UNSPACED}]+|[^\W\d_{UNSPACED}]+\d*")
 _FISCAL_YEAR = re.compile(r"[fc]y((?:19|20)?\d\d)")
 _FISCAL_BLANK = re.compile(r"\b([fc]y)\s+(?=(?:19|20)\d\d\b)")
-_NUMBERED = re.compile(
-    r"\b(fig|figure|table|chart|exhibit|section|chapter|unit|appendix|annex|schedule|box|equation)s?\.?\s{0,2}"
-    r"(\d+(?:[.-]\d+)*)(?![\w,]*\d)",
-    re.IGNORECASE,
-)
+NUMBERED_NAMES = "fig|figure|table|chart|exhibit|section|chapter|unit|appendix|annex|schedule|box|equation|scheme|plate"
+"""What has a number of its own in a document: alternatives of a regular expression."""
+_NUMBERED = re.compile(rf"\b({NUMBERED_NAMES})s?\.?\s{{0,2}}(\d+(?:[.-]\d+)*)(?![\w,]*\d)", re.IGNORECASE)
 _SAME_NAMES = {"fig": "figure", "chapter": "section"}
 _NUMBERED_HEADING = re.compile(r"\W*(\d+(?:\.\d+)*)\.?\s+[^\W\d_]")
 _IDENTIFIER = re.compile(r"\w+(?:_\w+)+")

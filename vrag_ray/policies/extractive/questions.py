@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from vrag_ray.policies.extractive.lexicon import Term, phrases, terms, tokens
+from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, Term, phrases, terms, tokens
 from vrag_ray.policies.extractive.other_scripts import HOW_MANY, WHEN, WHO, without_question_words
 
 
@@ -109,8 +109,7 @@ _MOMENT = re.compile(
 _DATE = re.compile(r"^\W*when\b|\b(?:what|which) (?:year|date|day|month|time)\b|\bsince when\b", re.IGNORECASE)
 _NO_SUBJECT = re.compile(
     rf"\b(?:what|which) {_TIMES}\b|\b(?:(?:fiscal|financial|calendar) )?years?(?= (?:1[5-9]|20)\d\d\b)|"
-    r"\bfiscal(?= (?:19|20)\d\d\b)|\b(?:title|caption|name|topic)(?= of (?:the |of )*"
-    r"(?:fig|table|chart|exhibit|section|chapter|unit|appendix)\w*\.? \d)",
+    rf"\bfiscal(?= (?:19|20)\d\d\b)|\b(?:title|caption|name|topic)(?= of (?:the |of )*(?:{NUMBERED_NAMES})\w*\.? \d)",
     re.IGNORECASE,
 )
 """Names the kind of answer, a year or a title, and not its subject."""
