@@ -176,3 +176,17 @@ def test_a_collection_that_cannot_be_opened_for_too_many_open_files_is_not_calle
         printed = capsys.readouterr().err
         assert code == 0 or f"vrag: the collection {root} needs more files open" in printed, printed
         assert code == 1 or left
+
+
+@pytest.mark.parametrize("written", [b"", b'{"version":1}'], ids=["nothing", "an older version"])
+def test_a_hint_that_the_disk_refused_is_corrected_by_the_next_writer(tmp_path: Path, written: bytes) -> None:
+    root = tmp_path / "c"
+    plant(root, {"a": ["a lighthouse"]})
+    hint = root / "passages.lance" / "_versions" / "latest_version_hint.json"
+    sound = hint.read_bytes()
+    hint.write_bytes(written)
+    assert verify(root).damaged == ("passages.lance/_versions/latest_version_hint.json",)
+    with CollectionWriter(root):
+        pass
+    assert hint.read_bytes() == sound
+    assert verify(root).is_sound

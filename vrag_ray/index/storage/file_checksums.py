@@ -60,7 +60,12 @@ class Sealer:
         return [name for name in _immutable_files(self._files, table) if name not in self._sealed]
 
     def seal(self, table: str) -> None:
-        """Record the hashes of every new file of ``table`` in one new seal file."""
+        """Record the hashes of every new file of ``table`` in one new seal file.
+
+        A hint that Lance could not write, because the disk was full, is corrected: Lance needs none and reports none.
+        """
+        if not _hint_is_sound(self._files, table):
+            self._files.write(f"{table}/{_HINT}", _hint_of(self._files, table))
         names = self.unsealed(table)
         if not names:
             return
@@ -97,9 +102,13 @@ def _immutable_files(files: CollectionFiles, table: str) -> list[str]:
 
 
 def _hint_is_sound(files: CollectionFiles, table: str) -> bool:
-    """The hint, where there is one, names the newest manifest (manifests are named 2^64-1 minus the version)."""
-    if not files.exists(f"{table}/{_HINT}"):
-        return True
+    """Whether the hint, where there is one, names the newest manifest."""
+    hint = f"{table}/{_HINT}"
+    return not files.exists(hint) or files.read(hint) == _hint_of(files, table)
+
+
+def _hint_of(files: CollectionFiles, table: str) -> bytes:
+    """What Lance writes for the newest manifest. Manifests are named 2^64-1 minus the version."""
     manifests = [name.rsplit("/", 1)[-1] for name in files.list(f"{table}/_versions") if name.endswith(".manifest")]
     newest = max(_MAX_U64 - int(name.removesuffix(".manifest")) for name in manifests)
-    return files.read(f"{table}/{_HINT}") == json.dumps({"version": newest}, separators=(",", ":")).encode()
+    return json.dumps({"version": newest}, separators=(",", ":")).encode()
