@@ -5,7 +5,7 @@ BIN := .venv/bin
 SETUP := $(PYTHON) tools/setup_env.py --accelerator $(ACCELERATOR)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types bench bench-training clean
+.PHONY: help setup demo test test-all run-tests run-all-tests lint types bench bench-training clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 22
@@ -21,10 +21,17 @@ setup: ## Set up for development: vLLM, the tools of lint and test, the user int
 # A machine that forbids bytecode would have each of some hundred processes compile this package anew.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 
-test: lint types ## Set up, lint, check types, run the tests but for those marked exhaustive (a quarter of an hour)
+test: lint ## Set up, lint, check types, run the tests but for those marked exhaustive (a quarter of an hour)
+	@$(MAKE) --no-print-directory -j 2 types run-tests
+
+test-all: lint ## The same with every test (half an hour)
+	@$(MAKE) --no-print-directory -j 2 types run-all-tests
+
+# Beside mypy, which keeps one core busy for a minute.
+run-tests:
 	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder -m "not exhaustive"
 
-test-all: lint types ## The same with every test (half an hour)
+run-all-tests:
 	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder --hypothesis-profile=explore
 
 lint: setup ## ruff: rules and format; import-linter: the directions of imports
