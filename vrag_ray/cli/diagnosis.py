@@ -123,7 +123,7 @@ def diagnose(settings: Settings) -> Diagnosis:
     if machine.shared_memory_mb is not None and machine.shared_memory_mb < 512:
         notices.append("shared memory (/dev/shm) is under 512 MiB: Ray puts its objects on disk, which is slow")
     if machine.memory_mb < 4096:
-        notices.append("under 4 GiB of memory: use one decode worker (--concurrency 1)")
+        notices.append("under 4 GiB of memory: use one embedding worker (--concurrency 1)")
     if office is None:
         notices.append(
             "no LibreOffice: DOCX, PPTX and XLSX are laid out anew; DOC, PPT, XLS, ODT, ODP, ODS and RTF are not read"

@@ -70,7 +70,8 @@ def ingest(
         bool, typer.Option("--prune", help="Remove documents whose files are no longer in the folders given.")
     ] = False,
     concurrency: Annotated[
-        int | None, typer.Option("--concurrency", min=1, help="Embedding workers.  [default: one a CPU]")
+        int | None,
+        typer.Option("--concurrency", min=1, help="Embedding workers.  [default: one for two CPUs, or for a GPU]"),
     ] = None,
     config: ConfigOption = None,
     gpus: GpusOption = None,
