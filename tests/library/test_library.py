@@ -154,3 +154,33 @@ async def test_agents_are_given_the_cells_of_several_lines_and_readers_of_a_page
     assert cells[0] == [text for row in rows for text in row]
     assert cells[1] == [rows[1][1], rows[2][1]]
     assert given.cells == tuple(part.box.as_tuple() for part in whole.elements if part.table is not None)
+
+
+async def test_a_page_says_how_the_next_one_goes_on_with_its_last_paragraph(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    for number, lines in enumerate(
+        [
+            [
+                "The new crane on the northern quay was built in Stavanger",
+                "and paid in full by the insurers of the har-",
+            ],
+            ["bour, who hold nine shares in it. The old one was sold.", "The meeting closed at ten and the board went"],
+            [],
+        ]
+    ):
+        page = document.new_page()
+        page.insert_text((72, 40), "Minutes of the board", fontsize=9)
+        for line, text in enumerate(lines):
+            page.insert_text((72, 600 + 15 * line) if number == 0 else (72, 120 + 15 * line), text, fontsize=11)
+        page.insert_text((290, 810), str(number + 1), fontsize=9)
+    root = tmp_path / "c"
+    doc_id = add(root, "minutes.pdf", document.tobytes())
+    library = library_of(root)
+    try:
+        pages = await library.page_texts([(doc_id, Locator(page=number)) for number in (1, 2, 3)])
+        shown = await library.page(doc_id, 1)
+    finally:
+        library.close()
+    rest = "bour, who hold nine shares in it. The old one was sold. The meeting closed at ten and the board went"
+    assert [page.continuation for page in pages if isinstance(page, PageText)] == [rest, "", ""]
+    assert shown.continuation == rest

@@ -21,6 +21,7 @@ from vrag_ray.types import FULL_PAGE, Box, Cue, PageText, PassageKind, Word
 from vrag_ray.types.captions import captions, quoted_cues
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.elements import Element, ElementKind
+from vrag_ray.types.page_breaks import continued, open_paragraph
 from vrag_ray.types.superscripts import without_note_marks
 
 LEAST_SHARE = 0.5
@@ -136,9 +137,10 @@ def located(
     if citation.page is None or sighting is None:
         return citation
     words = sighting.page.words if sighting.page is not None else ()
+    quote = _part_on_page(citation.quote, sighting.page) if sighting.page is not None else citation.quote
     if elements is not None and sighting.page is not None:
-        return _at_elements(citation, within(sighting.page.elements, elements), words)
-    citation = _boxed(citation, sighting, words, by_quote=by_quote, by_passage=by_passage)
+        return _at_elements(citation, quote, within(sighting.page.elements, elements), words)
+    citation = _boxed(citation, quote, sighting, words, by_quote=by_quote, by_passage=by_passage)
     parts = sighting.page.elements if sighting.page is not None else ()
     if citation.bbox is None or citation.seen_by_search:
         return citation
@@ -179,26 +181,26 @@ def elements_text(elements: Sequence[Element], numbers: tuple[int, int]) -> str:
     return "\n".join(element.text for element in within(elements, numbers) if element.text.strip())
 
 
-def _at_elements(citation: Citation, elements: Sequence[Element], words: Sequence[Word]) -> Citation:
+def _at_elements(citation: Citation, quote: str, elements: Sequence[Element], words: Sequence[Word]) -> Citation:
     if not elements:
         return citation
     bounds = reduce(Box.union, (element.box for element in elements))
     cited = CitedElement(
         number=elements[0].number, last=elements[-1].number, kind=elements[0].kind, bbox=bounds.as_tuple()
     )
-    box = _lines_of(citation.quote, [word for word in words if holds_centre(bounds, word.box)]) or bounds
+    box = _lines_of(quote, [word for word in words if holds_centre(bounds, word.box)]) or bounds
     return with_changes(citation, {"element": cited, "bbox": box.as_tuple()})
 
 
 def _boxed(
-    citation: Citation, sighting: Sighting, words: Sequence[Word], *, by_quote: bool, by_passage: bool
+    citation: Citation, quote: str, sighting: Sighting, words: Sequence[Word], *, by_quote: bool, by_passage: bool
 ) -> Citation:
     box: Box | None
     if citation.bbox is not None:
         region = Box(*citation.bbox)
-        box = _lines_of(citation.quote, [word for word in words if holds_centre(region, word.box)]) or region
+        box = _lines_of(quote, [word for word in words if holds_centre(region, word.box)]) or region
     else:
-        box = _lines_of(citation.quote, words) if by_quote else None
+        box = _lines_of(quote, words) if by_quote else None
         box = sighting.passage_box if box is None and by_passage else box
     if box is not None:
         return with_changes(citation, {"bbox": box.as_tuple()})
@@ -331,7 +333,26 @@ def stands_in(quote: str, sighting: Sighting) -> bool:
     if not sought:
         return bool(quote.strip()) and " ".join(quote.split()) in " ".join(sighting.text.split())
     texts = [sighting.text, *([sighting.passage_text] if sighting.region is None else []), *_untimed(sighting)]
+    if sighting.page is not None:
+        texts.extend(_over_page_end(sighting.page))
     return any(sought in spelled(text) for text in texts)
+
+
+def _over_page_end(page: PageText) -> Iterator[str]:
+    """The paragraph that goes on on the next page, whole."""
+    paragraph = open_paragraph(page.elements) if page.continuation else None
+    if paragraph is not None:
+        yield continued(paragraph.text, page.continuation)
+
+
+def _part_on_page(quote: str, page: PageText) -> str:
+    """The letters of ``quote`` that stand on ``page``, where the rest stands on the next one; else ``quote``."""
+    paragraph = open_paragraph(page.elements) if page.continuation else None
+    if paragraph is None:
+        return quote
+    own, sought = spelled(paragraph.text), spelled(quote)
+    place = spelled(continued(paragraph.text, page.continuation)).find(sought)
+    return sought[: len(own) - place] if sought and 0 <= place < len(own) < place + len(sought) else quote
 
 
 def _untimed(sighting: Sighting) -> Iterator[str]:

@@ -14,6 +14,7 @@ from vrag_ray.agent.support import Source, facts_held, holding
 from vrag_ray.types import PageText, PassageKind
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.elements import ElementKind
+from vrag_ray.types.page_breaks import continued
 
 MOST_OF_A_QUOTE = 300
 """Characters of an element up to which it is its own quote."""
@@ -360,7 +361,7 @@ def sources_of(
             for sighting in found.get(citation.node_id, ())
             if sighting.page is not None and _is_at(sighting, citation)
         ]
-        said = "\n".join(dict.fromkeys(page.text for page in known if page.text))
+        said = "\n".join(dict.fromkeys(continued(page.text, page.continuation) for page in known if page.text))
         times = (
             f"{citation.t_start:.1f} {citation.t_end:.1f}"
             if citation.t_start is not None and citation.t_end is not None

@@ -28,7 +28,17 @@ def page_of(sent: PageElements, locator: Locator) -> PageText:
     )
     lines = (stamped(part) for part in parts if part.table is None and part.text.strip())
     text = "\n".join([*lines, *([sent.notes] if sent.notes else [])])
-    return PageText(sent.doc_id, locator, text, (), sent.width, sent.height, notes=sent.notes, elements=parts)
+    return PageText(
+        sent.doc_id,
+        locator,
+        text,
+        (),
+        sent.width,
+        sent.height,
+        notes=sent.notes,
+        elements=parts,
+        continuation=sent.continuation,
+    )
 
 
 class SystemEvidence:

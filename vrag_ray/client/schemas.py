@@ -266,7 +266,8 @@ class PageElement(ResponseBody):
 
 
 class PageElements(ResponseBody):
-    """``GET /v1/documents/{doc_id}/pages/{n}/elements``: in reading order; ``notes`` are those of a slide's author. And
+    """``GET /v1/documents/{doc_id}/pages/{n}/elements``: in reading order; ``notes`` are those of a slide's author, and
+    ``continuation`` is how the next page goes on with the last paragraph, at most 60 words. And
     ``GET /v1/documents/{doc_id}/frames/{t}/elements``: of the clip from ``t_start`` to ``t_end``, seconds, which has no
     ``page``, in the order in which they begin.
 
@@ -281,6 +282,7 @@ class PageElements(ResponseBody):
     height: float
     elements: list[PageElement]
     notes: str = ""
+    continuation: str = ""
 
 
 class DocumentsPage(ResponseBody):

@@ -26,6 +26,7 @@ from vrag_ray.types import (
     VragError,
 )
 from vrag_ray.types.collection_names import ALL_COLLECTIONS, chosen_names, one_name
+from vrag_ray.types.page_breaks import continuation, open_paragraph
 
 if TYPE_CHECKING:
     from vrag_ray.index.storage.collection import Collection
@@ -115,7 +116,7 @@ class Library:
         if document.status is DocumentStatus.ERROR:
             raise UndrawableError(f"document {document.doc_id} could not be read: {document.error}")
         try:
-            return await self._text(collection, document, place)
+            return await self._page_text(collection, document, place)
         except DecodeError as error:
             raise UndrawableError(f"{place} of document {document.doc_id} cannot be read: {error}") from error
 
@@ -145,8 +146,8 @@ class Library:
         return await self._png(collection, document, Locator(t_start=t, t_end=t), FRAME_DPI, None)
 
     async def page_text(self, doc_id: str, locator: Locator) -> PageText:
-        """The words of one unit, those that OCR found at ingest included."""
-        return await self._text(*await self._found(doc_id), locator)
+        """The words of one unit, those that OCR found at ingest included, and how the next page goes on with it."""
+        return await self._page_text(*await self._found(doc_id), locator)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         """``page_text`` of each, or why not: one call for all pages of a search, because each call has its price.
@@ -205,6 +206,18 @@ class Library:
 
     def close(self) -> None:
         self._pages.close()
+
+    async def _page_text(self, collection: Collection, document: Document, locator: Locator) -> PageText:
+        page = await self._text(collection, document, locator)
+        if locator.page is None or locator.page >= document.units or open_paragraph(page.elements) is None:
+            return page
+        try:
+            following = await self._text(collection, document, Locator(page=locator.page + 1))
+        except VragError:
+            # This page was read; a request for the next one says what is wrong with it.
+            return page
+        rest = continuation(page.elements, following.elements)
+        return replace(page, continuation=rest) if rest else page
 
     async def _text(self, collection: Collection, document: Document, locator: Locator) -> PageText:
         return await self._pages.text(

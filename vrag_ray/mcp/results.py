@@ -61,6 +61,7 @@ class PageContent(_Result):
     t_end: float | None = None
     elements: list[Element]
     notes: str = Field(default="", description="What the author noted to a slide.")
+    continuation: str = Field(default="", description="How the next page goes on with the last paragraph of this one.")
 
     @classmethod
     def of(cls, title: str, page: PageElements) -> Self:
@@ -84,6 +85,7 @@ class PageContent(_Result):
             t_end=page.t_end,
             elements=elements,
             notes=page.notes,
+            continuation=page.continuation,
         )
 
 

@@ -205,7 +205,8 @@ class PageText:
     words. ``notes`` are what the author noted to a slide: they end ``text``, and are nowhere on the page. ``elements``
     are those of a page that has words or pictures, and of a clip that has words with times, or shots. Agents are given
     most cells of tables in ``cells`` in place of elements: as (x0, y0, x1, y1) in fractions of the page, which cost
-    little to send. Pages are compared without both, for the words decide them."""
+    little to send. Pages are compared without both, for the words decide them. ``continuation`` are the words with
+    which the next page goes on with the last paragraph (``types.page_breaks``); "" where that ends here."""
 
     doc_id: str
     locator: Locator
@@ -216,6 +217,7 @@ class PageText:
     notes: str = ""
     elements: tuple[Element, ...] = field(default=(), compare=False)
     cells: tuple[tuple[float, float, float, float], ...] = field(default=(), compare=False)
+    continuation: str = ""
 
     @property
     def aspect(self) -> float:

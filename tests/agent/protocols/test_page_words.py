@@ -24,6 +24,7 @@ from vrag_ray.agent.protocols.page_words import (
     words_of,
 )
 from vrag_ray.agent.wire_protocol import TextLimits
+from vrag_ray.config import Marks
 from vrag_ray.types import Box, PassageKind
 
 LONG = " ".join(f"word{number}" for number in range(2000))
@@ -147,3 +148,13 @@ def test_remembered_items_have_the_words_around_their_quote_within_their_share()
     assert list(told) == ["a#1"], "fifty characters say nothing"
     assert "word700 word701" in told["a#1"]
     assert len(told["a#1"]) <= 400
+
+
+@pytest.mark.parametrize("marks", [Marks.OFF, Marks.WORDS])
+def test_a_model_reads_how_the_next_page_goes_on_but_not_of_a_part(marks: Marks) -> None:
+    seen = sighting("Annual report")
+    assert seen.page is not None
+    over = replace(seen, page=replace(seen.page, continuation="to 4,210 kroner."))
+    assert words_of(over, marks) == f"{words_of(seen, marks)}\n[the next page goes on: to 4,210 kroner.]"
+    part = Box(0.0, 0.0, 1.0, 0.5)
+    assert words_of(replace(over, region=part), marks) == words_of(replace(seen, region=part), marks)

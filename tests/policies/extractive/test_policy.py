@@ -145,6 +145,32 @@ def test_the_box_of_a_citation_is_around_the_quoted_words() -> None:
         assert quoted is (box.union(word.box) == box), word
 
 
+def test_a_sentence_over_the_end_of_a_page_is_quoted_whole_and_cited_by_its_part_on_the_page() -> None:
+    shelf = Shelf()
+    above = prose(
+        300,
+        "The harbour board met in the town hall and read the minutes of the year.",
+        "It agreed that from the first of May the yearly fee for a mooring rises to",
+    )
+    doc_id = shelf.add("Minutes", [*above, *put(290, 780, "12")])
+    page = shelf.pages[doc_id, Locator(page=1).key]
+    rest = "4,210 kroner for boats below eight metres. Larger boats pay twice as much."
+    shelf.pages[doc_id, Locator(page=1).key] = replace(page, continuation=rest)
+    record = ask("What does the yearly fee for a mooring rise to?", shelf)
+    quote = (
+        "It agreed that from the first of May the yearly fee for a mooring rises to 4,210 kroner for boats below "
+        "eight metres."
+    )
+    assert f"“{quote}” [1]" in record.answer
+    [citation] = record.citations
+    assert citation.quote == quote
+    assert citation.bbox is not None
+    box = Box(*citation.bbox)
+    assert [word.text for word in page.words if box.union(word.box) == box] == [
+        word.text for word in above if word.box.y0 == above[-1].box.y0
+    ]
+
+
 def test_a_moment_is_cited_from_where_it_begins_to_where_it_ends() -> None:
     citation = ask("When in the video is the keel lifted?").citations[0]
     assert (citation.t_start, citation.t_end, citation.bbox) == (10.0, 19.5, None)

@@ -72,7 +72,8 @@ def words_of(sighting: Sighting, marks: Marks = Marks.OFF) -> str:
     if parts:
         assert sighting.page is not None
         numbered = [f"[{element.number}] {stamped(element)}" for element in parts]
-        return "\n".join([*numbered, *([sighting.page.notes] if sighting.page.notes and not sighting.region else [])])
+        behind = [] if sighting.region else [_next_page(sighting), sighting.page.notes]
+        return "\n".join([*numbered, *filter(None, behind)])
     if sighting.region is not None and (sighting.page is None or not sighting.page.words):
         return ""
     text = sighting.text.strip()
@@ -80,7 +81,13 @@ def words_of(sighting: Sighting, marks: Marks = Marks.OFF) -> str:
         # Of a collection that was made before written words had times, those of its frames stand in its passages alone.
         more = [line for line in sighting.passage_text.splitlines() if line.strip() and line.strip() not in text]
         text = "\n".join([text, *more]).strip()
-    return text
+    return text if sighting.region is not None else "\n".join(filter(None, (text, _next_page(sighting))))
+
+
+def _next_page(sighting: Sighting) -> str:
+    """How the next page goes on with the last paragraph of this one."""
+    rest = sighting.page.continuation if sighting.page is not None else ""
+    return f"[the next page goes on: {rest}]" if rest else ""
 
 
 def excerpt(text: str, room: int, about: str = "") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, zip_longest
 from statistics import median
@@ -15,6 +15,7 @@ from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, is_function_word, stems
 from vrag_ray.types import Box, PageText, Word, around, joined, upright
 from vrag_ray.types.elements import Element
+from vrag_ray.types.page_breaks import continued, open_paragraph
 from vrag_ray.types.superscripts import SUPERSCRIPTS
 
 MAX_SENTENCE_WORDS = 60
@@ -164,7 +165,7 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
     None goes from one row of the page's ``tables`` to the next, or out of a cell among its elements.
     """
     if not page.words:
-        return text_sentences(page.text)
+        return _over_page_end(text_sentences(page.text), page)
     aspect = page.aspect
     body = (row for table in tables for row in table.body)
     row_of = {id(word): number for number, row in enumerate(body) for cell in row for word in cell.words}
@@ -193,7 +194,21 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
             ):
                 found.append(_span(current))
                 current = []
-    return found
+    return _over_page_end(found, page)
+
+
+def _over_page_end(spans: list[Span], page: PageText) -> list[Span]:
+    """``spans`` with the sentence whole that goes on on the next page: its box is that of its part on this one."""
+    paragraph = open_paragraph(page.elements) if page.continuation else None
+    if paragraph is None:
+        return spans
+    text = " ".join(paragraph.text.split())
+    ends = [place for place, span in enumerate(spans) if span.text and text.endswith(span.text)]
+    if not ends:
+        return spans
+    last = max(ends, key=lambda place: len(spans[place].text))
+    whole = continued(spans[last].text, text_sentences(page.continuation)[0].text)
+    return [*spans[:last], replace(spans[last], text=whole), *spans[last + 1 :]]
 
 
 def _cell_by_cell(lines: Sequence[Sequence[Word]], elements: Sequence[Element]) -> Iterator[list[list[Word]]]:

@@ -173,4 +173,5 @@ def elements_reply(page: PageText) -> PageElements:
             for element in page.elements
         ],
         notes=page.notes,
+        continuation=page.continuation,
     )
