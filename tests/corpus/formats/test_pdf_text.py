@@ -13,7 +13,7 @@ from PIL import Image
 from vrag_ray.agent.citations import _lines_of
 from vrag_ray.corpus.formats.pdf_text import PageRead, read_page
 from vrag_ray.corpus.ocr import OcrText
-from vrag_ray.types import Box, Word
+from vrag_ray.types import Box, Word, joined
 
 SEEN = "The library holds 12,400 books."
 SECRET = "The vault code is 9182 today."
@@ -212,6 +212,18 @@ def test_a_word_that_the_end_of_a_column_divides_is_one_word() -> None:
     right = lines_at(250, "building was paid for", "by farmers of the", "whole long valley.")
     text = read(page_of(lambda page: (left(page), right(page))[0])).text
     assert "away, and the rebuilding was paid for\nby farmers" in text
+
+
+def test_vertical_type_is_read_in_columns_without_blanks() -> None:
+    document = pymupdf.open()
+    page = document.new_page()
+    for x, text in ((442, "港の倉庫は昭和十一年に建て"), (415, "られた。番人は小林である")):
+        page.insert_text((x, 116), text, fontname="japan", fontsize=16)
+    [font] = [xref for xref in range(1, document.xref_length()) if "UTF16-H" in document.xref_object(xref)]
+    document.xref_set_key(font, "Encoding", "/UniJIS-UTF16-V")
+    words = read(pymupdf.open(stream=document.tobytes())[0]).words
+    assert joined(words) == "港の倉庫は昭和十一年に建てられた。番人は小林である"
+    assert {word.turn for word in words} == {90}
 
 
 def test_chinese_and_japanese_set_letter_below_letter_is_read_downwards_from_the_right() -> None:

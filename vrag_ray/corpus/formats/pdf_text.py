@@ -446,7 +446,8 @@ def text_with_superscripts(line: TypeLine) -> str:
 
 
 def _with_columns(lines: list[_Line]) -> list[_Line]:
-    """``lines`` with those of one letter below each other, as programs without vertical type write, put together."""
+    """``lines`` with those of one letter below each other put together: programs without vertical type write so, and
+    MuPDF gives a line for each letter of vertical type."""
     if not any(len(line.words) == 1 and _is_letter_of_column(line.words[0]) for line in lines):
         return lines
     whole: list[_Line] = []
@@ -562,7 +563,7 @@ def _are_spaced_words(texts: Sequence[str]) -> bool:
 
 
 def _is_letter_of_column(word: Word) -> bool:
-    return len(word.text) == 1 and word.turn == 0 and SPACELESS_OR_SIGN.match(word.text) is not None
+    return len(word.text) == 1 and word.turn in (0, 90) and SPACELESS_OR_SIGN.match(word.text) is not None
 
 
 def _stands_below(box: Box, below: Box) -> bool:
