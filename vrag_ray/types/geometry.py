@@ -125,21 +125,38 @@ def joined(words: Sequence[Word], line_end: str = " ") -> str:
     """Words in reading order as text: blanks between them, ``line_end`` between lines.
 
     The halves of a word that a line end divides are one word; a compound, such as ``well-known``, keeps its hyphen.
+    Where a line divides several words, as the head of a table does, each goes on with the word right below it.
     """
     text: list[str] = []
+    above: dict[int, Word] = {}
+    halves: dict[int, Word] = {}
+    """The divided words of the line above and of this line, by their places in ``text``."""
     before: Word | None = None
+    begins, has_columns = False, False
     for word in words:
+        if before is not None and not _is_level(before, word):
+            above, halves, begins, has_columns = halves, {}, True, len(halves) > 1
+        elif halves and before is not None and not _is_apart(before, word):
+            # As in "pre- and post-war": the end of no cell.
+            halves.pop(len(text) - 1, None)
+        place = next((at for at, half in above.items() if _is_below(word, half)), None) if has_columns else None
         if before is None:
             text.append(word.text)
-        elif _is_level(before, word):
+        elif place is not None and (whole := undivided(above[place].text, word.text)) is not None:
+            text[place] = text[place].removesuffix(above[place].text) + whole
+            before = word
+            continue
+        elif not begins:
             text += " ", word.text
-        elif (whole := undivided(before.text, word.text)) is not None:
+        elif not has_columns and (whole := undivided(before.text, word.text)) is not None:
             text[-1] = text[-1].removesuffix(before.text) + whole
         elif _SPACELESS.match(before.text[-1:]) and _SPACELESS.match(word.text[:1]):
             text[-1] += word.text
         else:
             text += line_end, word.text
-        before = word
+        if word.text[-1:] in _HYPHENS:
+            halves[len(text) - 1] = word
+        before, begins = word, False
     return "".join(text)
 
 
@@ -149,14 +166,17 @@ def undivided(before: str, after: str, written: Container[str] = frozenset()) ->
     A compound keeps its hyphen. ``written`` are the words of the document within its lines, in small letters: they
     decide where they hold either form alone, or both halves.
     """
-    if _ENDS_DIVIDED.search(before) is None or not after[:1].islower() or after in _CONJUNCTIONS:
+    if _ENDS_DIVIDED.search(before) is None or after in _CONJUNCTIONS:
+        return None
+    in_capitals = _CAPITALS.search(before) is not None and after[:3].isupper() and after[:3].isalpha()
+    if not (after[:1].islower() or in_capitals):
         return None
     compound, closed = before + after, before[:-1] + after
     in_compound, in_closed, in_before, in_after = (
         _AROUND_WORD.sub("", form).lower() in written for form in (compound, closed, before, after)
     )
     if in_compound == in_closed:
-        in_compound = (in_before and in_after) or _is_compound(before, after)
+        in_compound = (in_before and in_after) or (not in_capitals and _is_compound(before, after))
     return compound if in_compound else closed
 
 
@@ -178,6 +198,19 @@ def _is_compound(before: str, after: str) -> bool:
     )
 
 
+def _is_below(word: Word, half: Word) -> bool:
+    """Whether two words of different lines stand in one column."""
+    u0, _, u1, _ = upright(half, 1.0)
+    next_u0, _, next_u1, _ = upright(word, 1.0)
+    return next_u0 < u1 and u0 < next_u1
+
+
+def _is_apart(before: Word, word: Word) -> bool:
+    """Whether more than a blank parts two words of one line."""
+    _, top, u1, bottom = upright(before, 1.0)
+    return upright(word, 1.0)[0] - u1 > bottom - top
+
+
 def _is_level(before: Word, word: Word) -> bool:
     """Whether two words of one direction stand on one line, whatever the shape of the page."""
     if before.turn != word.turn:
@@ -187,7 +220,10 @@ def _is_level(before: Word, word: Word) -> bool:
     return abs(top + bottom - v0 - v1) < min(bottom - top, v1 - v0)
 
 
+_HYPHENS = ("-", "\u2010", "\u00ad")
 _ENDS_DIVIDED = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
+_CAPITALS = re.compile(r"(?<!\w)[^\W\d_a-z]{4,}[-\u2010\u00ad]$")
+"""Shorter ones are abbreviations, whose hyphen stays: ``EU-``."""
 _AROUND_WORD = re.compile(r"^\W+|\W+$")
 _CONJUNCTIONS = frozenset(["and", "or", "und", "oder", "bzw.", "och", "og", "eller"])
 _COMPOUND = re.compile(
