@@ -482,3 +482,40 @@ def test_both_pieces_show_the_word_that_stands_at_their_border() -> None:
     rows = divided_words(text, [])
     assert with_named_rows(text, rows, 0, 23) == "We measured the concentration\n"
     assert with_named_rows(text, rows, 24, len(text)) == "concentration\ntwice"
+
+
+def test_columns_of_prose_are_read_one_after_the_other() -> None:
+    text = (
+        "Minutes\n\n"
+        "The granary of Elverum burned in          The armoury of Elverum was moved\n"
+        "1877 while the clerk Mads Lie was         in 1881 by the captain Nils Fossum\n"
+        "away, and the corn of the whole           to the rock above the river, where\n"
+        "valley was lost in one night.             it still stands today.\n"
+    )
+    shown = with_named_rows(text, text_tables(text), 0, len(text))
+    assert shown == (
+        "Minutes\n\n"
+        "The granary of Elverum burned in\n1877 while the clerk Mads Lie was\naway, and the corn of the whole\n"
+        "valley was lost in one night.\n\n"
+        "The armoury of Elverum was moved\nin 1881 by the captain Nils Fossum\nto the rock above the river, where\n"
+        "it still stands today.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The lower gate of the mill      Opened in the spring of each year\n"
+        "The upper gate of the mill      Opened in the autumn of each year\n"
+        "The gate of the long lock       Opened on the first day of June\n",
+        "first = find(name, paths)       # resource compiler of all\n"
+        "second = find(name, path)       # message compiler of all\n"
+        "third = find(name, paths)       # manifest tool of them all\n",
+        "--verbose      print more messages than usual\n"
+        "--quiet        print no messages but errors\n"
+        "--output       write into this file instead\n",
+    ],
+    ids=["a table of phrases", "code", "options"],
+)
+def test_lines_that_do_not_run_on_are_no_columns_of_prose(text: str) -> None:
+    assert with_named_rows(text, text_tables(text), 0, len(text)) == text

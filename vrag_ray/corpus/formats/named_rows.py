@@ -1,5 +1,5 @@
 """Rows of tables in texts as lines that repeat the names of their columns: tables of bars, as in Markdown, and columns
-that blanks align, under a rule or over figures. Pure."""
+that blanks align, under a rule or over figures. Columns of prose that stand side by side, one after the other. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ _RULE = re.compile(r"^[ \t]*[-=+:|][-=+:| \t]*\r?$", re.MULTILINE)
 LEAST_COLUMNS = 2
 LEAST_WITHOUT_RULE = 3
 """Lines, and columns: two columns without a rule may be a list of labels and values."""
+LEAST_PROSE_WORDS = 3
+"""Mean number of words in the lines of a column of prose."""
+LEAST_PROSE = 0.7
+"""Share of the words of a column of prose that are letters, with marks around them: code has others."""
+FULL_LINE = 0.6
+"""Share of the longest line of a column of prose that its other lines reach, but for the last."""
 _GAP = re.compile(r"[ \t]{2,}")
 _GAP_INSIDE = re.compile(r"\S(?: {2,}| *\t\s*)\S")
 _ALIGNED_CELL = re.compile(r"\S+(?: \S+)*")
 _FIGURE = re.compile(r"[^\w\s]{0,3}\d[\d.,:/]*[^\w\s]{0,3}")
 """As ``is_figure`` of tables on pages, which needs NumPy: no process that reads texts loads it."""
+_PROSE_WORD = re.compile(r"[\"'“‘(]*[^\W\d_]+(?:[-'’][^\W\d_]+)*[.,;:!?)\"'”’-]*")  # noqa: RUF001
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _BAR = re.compile(r"(?<!\\)\|")
 
@@ -75,7 +82,37 @@ def text_tables(text: str) -> list[NamedRow]:
         lines = list(run) if has_gap else []
         if len(lines) >= LEAST_WITHOUT_RULE and not rows_in(tables, lines[0][0], lines[-1][1]):
             aligned.extend(_aligned(lines))
+        if lines and not rows_in([*tables, *aligned], lines[0][0], lines[-1][1]):
+            aligned.extend(_prose_columns(lines))
     return sorted([*tables, *aligned], key=lambda row: row.start)
+
+
+def _prose_columns(lines: Sequence[tuple[int, int, str]]) -> Iterator[NamedRow]:
+    """``lines`` as two columns that are read one after the other, as ``pdftotext -layout`` writes those of a page; none
+    where a blank of two or more does not stand in one place of all lines, or the columns are no wrapped prose."""
+    rows = [line.expandtabs() for _, _, line in lines]
+    edges = {gap.end() - 1 for gap in _GAP_INSIDE.finditer(rows[0])}
+    for edge in sorted(edges):
+        if all(row[edge - 2 : edge].isspace() and not row[edge].isspace() for row in rows if len(row) > edge):
+            columns = [row[:edge].strip() for row in rows], [row[edge:].strip() for row in rows]
+            if all(len(row) > edge for row in rows) and all(map(_is_wrapped_prose, columns)):
+                yield NamedRow(lines[0][0], lines[-1][1], "\n\n".join("\n".join(column) for column in columns))
+                return
+
+
+def _is_wrapped_prose(column: Sequence[str]) -> bool:
+    """Whether the lines of a column run on: most begin in the middle of a sentence, and all but the last are full."""
+    longest = max(map(len, column))
+    words = [word for line in column for word in line.split()]
+    within = sum(not line[:1].isupper() for line in column[1:])
+    return (
+        len(column) >= LEAST_WITHOUT_RULE
+        and not any(_GAP.search(line) for line in column)
+        and len(words) >= LEAST_PROSE_WORDS * len(column)
+        and sum(map(bool, map(_PROSE_WORD.fullmatch, words))) >= LEAST_PROSE * len(words)
+        and all(len(line) >= FULL_LINE * longest for line in column[:-1])
+        and 2 * within >= len(column) - 1
+    )
 
 
 def _aligned(lines: Sequence[tuple[int, int, str]]) -> Iterator[NamedRow]:
