@@ -69,7 +69,7 @@ class Units(BaseModel):
         value=3.7e10, source="docs/results/search.md: ivf_sq of 100,000 rows of 1,024 dimensions in 4 s on two cores"
     )
     request_core_s: Figure = Figure(
-        value=0.016, source="docs/results/serving.md: proxy, gateway, retriever and query embedding of one search"
+        value=0.0097, source="docs/results/serving.md: retriever, gateway, proxy and shard of one dense search"
     )
     query_vectors: Figure = Figure(value=20, source="given: vectors of a query in late interaction")
     original_bytes_per_page: Figure = Figure(value=100_000, source="given: originals of 100 kB a page")
