@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -328,3 +329,90 @@ def test_files_that_belong_to_the_document_or_to_a_page_are_attachments_once(san
     path = put("a.pdf", document.tobytes())
     assert sandbox.probe(path, "a.pdf").meta["attachments"] == 2
     assert list(sandbox.attachments(path, "a.pdf")) == [("tariff.txt", b"Herring"), ("lamp.txt", b"Lamp")]
+
+
+def _pdf_with(objects: list[str], catalog: dict[str, str], pages: int = 1) -> bytes:
+    """A PDF with further ``objects`` and keys of the catalog, in which #0 refers to the first of them. Each that ends
+    with "stream" holds "Herring"."""
+    document = pymupdf.open()
+    for number in range(pages):
+        document.new_page().insert_text((72, 72), f"words of page {number}")
+    first = document.xref_length()
+
+    def numbered(text: str) -> str:
+        return re.sub(r"#(\d)", lambda found: f"{first + int(found[1])} 0 R", text)
+
+    for text in objects:
+        xref = document.get_new_xref()
+        document.update_object(xref, numbered(text).removesuffix("stream"))
+        if text.endswith("stream"):
+            document.update_stream(xref, b"Herring", new=True)
+    for key, value in catalog.items():
+        document.xref_set_key(document.pdf_catalog(), key, numbered(value))
+    return bytes(document.tobytes())
+
+
+def test_files_of_a_name_tree_with_kids_are_attachments_and_a_loop_in_it_ends(sandbox, put):
+    objects = [
+        "<<>>stream",
+        "<</Names[(a)<</F(a.txt)/EF<</F #0>>>>]>>",
+        "<</Kids[#1 #3 #2]>>",
+        "<</Names[(b)<</F(b.txt)/EF<</F #0>>>>(c)]>>",
+    ]
+    path = put("x", _pdf_with(objects, {"Names": "<</EmbeddedFiles<</Kids[#2]>>>>"}))
+    assert list(sandbox.attachments(path, "a.pdf")) == [("a.txt", b"Herring"), ("b.txt", b"Herring")]
+
+
+@pytest.mark.parametrize("key", ["UF", "DOS", "Mac", "Unix"])
+@pytest.mark.parametrize(
+    "catalog", [{"Names": "<</EmbeddedFiles<</Names[(x)#1]>>>>"}, {"AF": "[#1]"}, {"AF": "#1"}], ids=str
+)
+def test_a_file_of_another_platform_is_an_attachment(sandbox, put, key, catalog):
+    objects = ["<<>>stream", f"<</Type/Filespec/{key}(tariff.txt)/EF<</{key} #0>>>>"]
+    path = put("x", _pdf_with(objects, catalog))
+    assert list(sandbox.attachments(path, "a.pdf")) == [("tariff.txt", b"Herring")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<FEFF004B00F60072002E007400780074>",
+        "<EFBBBF4BC3B6722E747874>",
+        r"(K\366r.txt)",
+        "<FFFE4B00F60072002E00740078007400>",
+    ],
+)
+def test_the_name_of_an_attachment_is_read_in_the_encoding_that_it_is_in(sandbox, put, name):
+    objects = ["<<>>stream", f"<</Type/Filespec/F(x)/UF{name}/EF<</F #0>>>>"]
+    path = put("x", _pdf_with(objects, {"Names": "<</EmbeddedFiles<</Names[(x)#1]>>>>"}))
+    assert list(sandbox.attachments(path, "a.pdf")) == [("K\u00f6r.txt", b"Herring")]
+
+
+def test_the_name_of_a_file_in_a_note_may_have_any_letters(sandbox, put):
+    document = pymupdf.open()
+    document.new_page().add_file_annot((50, 50), b"Herring", "x.txt", ufilename="b\u00e4d \u6d74.txt")
+    path = put("x", document.tobytes())
+    assert list(sandbox.attachments(path, "a.pdf")) == [("b\u00e4d \u6d74.txt", b"Herring")]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "label"),
+    [
+        ("<FEFF0056006F006C002D>", "Vol-2"),
+        (r"(\304nh )", "\u00c4nh 2"),
+        (r"(\(s\) )", "(s) 2"),
+        ("(A/S )", "A/S 2"),
+        ("(C:\\\\)", "C:\\2"),
+        ("#0", "Band 2"),
+    ],
+)
+def test_a_page_label_is_text_whatever_its_prefix(sandbox, put, options, prefix, label):
+    path = put("x", _pdf_with(["(Band )"], {"PageLabels": f"<</Kids[<</Nums[0<</P {prefix}/S/D>>]>>]>>"}, pages=2))
+    units = decoded(sandbox, path, item(1, 2), options)
+    assert [unit.meta["page_label"] for unit in units] == [label]
+
+
+def test_page_labels_of_a_deep_tree_are_read_and_each_range_begins_where_it_says(sandbox, put, options):
+    tree = "<</Kids[<</Kids[<</Nums[0<</S/r>>1<</S/A/St 27>>]>><</Nums[2<</P(Cover)>>]>>]>>]>>"
+    units = decoded(sandbox, put("x", _pdf_with([], {"PageLabels": tree}, pages=4)), item(0, 4), options)
+    assert [unit.meta["page_label"] for unit in units] == ["i", "AA", "Cover", "Cover"]

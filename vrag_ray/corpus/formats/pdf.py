@@ -27,6 +27,15 @@ from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, laid_out, shown_pictures
 from vrag_ray.corpus.formats.office.slides import Slide, shown_slides
 from vrag_ray.corpus.formats.pdf_fields import notes_on
+from vrag_ray.corpus.formats.pdf_objects import (
+    LabelRange,
+    associated_files,
+    embedded_file,
+    label_of,
+    listed_files,
+    noted_file,
+    page_labels,
+)
 from vrag_ray.corpus.formats.pdf_text import (
     LAYER_FLAGS,
     PageRead,
@@ -67,7 +76,6 @@ SECTION_MARK = " > "
 _FILE_NOTE = 17
 """MuPDF's number for a note that holds a file."""
 _LETTER_BY_LETTER = re.compile(r"(?:\b\w ){4}\w\b")
-_REFERENCE = re.compile(r"(\d+) \d+ R")
 MOST_PATHS = 4_000
 """Drawn paths of a page of which ruling lines are looked for."""
 HAIR = 0.2
@@ -205,33 +213,17 @@ class PdfSource:
     def _files(self) -> Iterator[Callable[[], tuple[str, bytes]]]:
         """What reads the name and the bytes of each file in the PDF; one that two places name comes twice."""
         document = self._document
-
-        def embedded(number: int) -> tuple[str, bytes]:
-            info = document.embfile_info(number)
-            return info.get("ufilename") or info.get("filename") or "", document.embfile_get(number)
-
-        def noted(index: int, xref: int) -> tuple[str, bytes]:
-            # A note is only as long there as the page is held.
-            page = self._page(index)
-            note = page.load_annot(xref)
-            return note.file_info.get("filename") or "", note.get_file()
-
-        def associated(specification: int) -> tuple[str, bytes]:
-            names = (document.xref_get_key(specification, key) for key in ("UF", "F"))
-            name = next((value for kind, value in names if kind == "string"), "")
-            stream = _REFERENCE.match(document.xref_get_key(specification, "EF/F")[1])
-            return name, document.xref_stream(int(stream[1])) if stream else b""
-
-        yield from (partial(embedded, number) for number in range(document.embfile_count()))
+        yield from (partial(embedded_file, file) for file in listed_files(document))
         pages = range(min(self._pages, MOST_PAGES_OF_NOTES))
         for index in pages:
             annotations = document.page_annot_xrefs(index)
-            yield from (partial(noted, index, xref) for xref, kind, _ in annotations if kind == _FILE_NOTE)
+            yield from (
+                partial(embedded_file, noted_file(document, xref))
+                for xref, kind, _ in annotations
+                if kind == _FILE_NOTE
+            )
         for holder in (document.pdf_catalog(), *(document.page_xref(index) for index in pages)):
-            kind, value = document.xref_get_key(holder, "AF")
-            if kind == "xref":
-                value = document.xref_object(int(value.split()[0]))
-            yield from (partial(associated, int(found[1])) for found in _REFERENCE.finditer(value))
+            yield from (partial(embedded_file, file) for file in associated_files(document, holder))
 
     def _scans(self) -> int:
         """How many pages OCR is going to read, estimated from what a sample of them is made of; none is drawn."""
@@ -279,23 +271,18 @@ class PdfSource:
         return {BLANK: True} if blank else {}
 
     @cached_property
-    def _has_labels(self) -> bool:
-        if not self._document.is_pdf:
-            return False
+    def _labels(self) -> Sequence[LabelRange]:
         try:
-            return bool(self._document.get_page_labels())
-        except (RuntimeError, ValueError, IndexError, TypeError, KeyError):
+            return page_labels(self._document) if self._document.is_pdf else ()
+        except Exception as error:
             # Broken labels cost the reader a name of the page, never the page.
-            return False
+            if is_memory_error(error):
+                raise
+            return ()
 
     def _label(self, unit: int) -> str:
         """What the document calls a page; "" where that is its number, or nothing."""
-        if not self._has_labels:
-            return ""
-        try:
-            label = " ".join(clean(str(self._page(unit).get_label())).split())[:LONGEST_LABEL]
-        except (RuntimeError, ValueError, IndexError, TypeError, KeyError):
-            return ""
+        label = " ".join(clean(label_of(self._labels, unit)).split())[:LONGEST_LABEL]
         return "" if label == str(unit + 1) else label
 
     @cached_property

@@ -1,0 +1,122 @@
+"""What PyMuPDF reads wrongly or not at all of the objects of a PDF: trees with kids, embedded files, page labels.
+
+All of it goes by the objects of MuPDF itself, which decode text strings in UTF-16, UTF-8 and PDFDocEncoding.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+import pymupdf
+from pymupdf import mupdf
+from pymupdf.utils import construct_label
+
+MOST_ENTRIES = 100_000
+"""Entries of a tree that are read."""
+_OF_NAME, _OF_FILE = ("UF", "F", "Unix", "DOS", "Mac"), ("F", "UF", "Unix", "DOS", "Mac")
+"""The keys under which a file may have its name and its content, the best first. Older programs use the last three."""
+_LETTERS = frozenset("aA")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRange:
+    """How the pages from ``start`` on (from 0) are called: ``prefix``, and a number in ``style`` from ``first`` on."""
+
+    start: int
+    prefix: str
+    style: str
+    first: int
+
+    def label(self, page: int) -> str:
+        # PyMuPDF counts letters from 0.
+        number = page - self.start + self.first - (self.style in _LETTERS)
+        return self.prefix + str(construct_label(self.style, "", number))
+
+
+def page_labels(document: pymupdf.Document) -> list[LabelRange]:
+    """The ranges of page labels of a PDF, the first pages first."""
+    ranges = []
+    for start, rule in _entries(mupdf.pdf_dict_gets(_catalog(document), "PageLabels"), "Nums"):
+        first = mupdf.pdf_dict_gets(rule, "St")
+        ranges.append(
+            LabelRange(
+                mupdf.pdf_to_int(start),
+                text_string(mupdf.pdf_dict_gets(rule, "P")),
+                mupdf.pdf_to_name(mupdf.pdf_dict_gets(rule, "S")),
+                mupdf.pdf_to_int(first) if mupdf.pdf_is_int(first) else 1,
+            )
+        )
+    return sorted(ranges, key=attrgetter("start"))
+
+
+def label_of(ranges: Sequence[LabelRange], page: int) -> str:
+    """What the page (from 0) is called; "" before the first range."""
+    place = bisect_right(ranges, page, key=attrgetter("start"))
+    return ranges[place - 1].label(page) if place else ""
+
+
+def listed_files(document: pymupdf.Document) -> Iterator[mupdf.PdfObj]:
+    """The specifications of the files that the document lists as embedded."""
+    names = mupdf.pdf_dict_gets(_catalog(document), "Names")
+    return (file for _, file in _entries(mupdf.pdf_dict_gets(names, "EmbeddedFiles"), "Names"))
+
+
+def noted_file(document: pymupdf.Document, note: int) -> mupdf.PdfObj:
+    """The specification of the file that the annotation of that number holds."""
+    return mupdf.pdf_dict_gets(_object(document, note), "FS")
+
+
+def associated_files(document: pymupdf.Document, holder: int) -> list[mupdf.PdfObj]:
+    """The specifications of the files that belong to the object of that number, the catalog or a page."""
+    files = mupdf.pdf_dict_gets(_object(document, holder), "AF")
+    return [files] if mupdf.pdf_is_dict(files) else _items(files)
+
+
+def embedded_file(specification: mupdf.PdfObj) -> tuple[str, bytes]:
+    """The name and the content of a file; each empty where the specification has none."""
+    names = (text_string(mupdf.pdf_dict_gets(specification, key)) for key in _OF_NAME)
+    contents = mupdf.pdf_dict_gets(specification, "EF")
+    streams = (mupdf.pdf_dict_gets(contents, key) for key in _OF_FILE)
+    stream = next(filter(mupdf.pdf_is_stream, streams), None)
+    name = next(filter(None, names), "")
+    return name, mupdf.fz_buffer_extract_copy(mupdf.pdf_load_stream(stream)) if stream is not None else b""
+
+
+def text_string(text: mupdf.PdfObj) -> str:
+    """The characters of a text string, without what follows an end mark; "" of any other object."""
+    return str(mupdf.pdf_to_text_string(text)).partition("\0")[0]
+
+
+def _entries(tree: mupdf.PdfObj, leaves: str) -> Iterator[tuple[mupdf.PdfObj, mupdf.PdfObj]]:
+    """The keys and values of a tree of names (``leaves`` is "Names") or of numbers ("Nums"), in order."""
+
+    def found() -> Iterator[tuple[mupdf.PdfObj, mupdf.PdfObj]]:
+        nodes, seen = [tree], set()
+        while nodes:
+            node = nodes.pop()
+            number = mupdf.pdf_to_num(node)
+            # A damaged tree may lead back to a node. One that is part of another has no number.
+            if number and number in seen:
+                continue
+            seen.add(number)
+            items = _items(mupdf.pdf_dict_gets(node, leaves))
+            yield from zip(items[::2], items[1::2], strict=False)
+            nodes += reversed(_items(mupdf.pdf_dict_gets(node, "Kids")))
+
+    return itertools.islice(found(), MOST_ENTRIES)
+
+
+def _items(array: mupdf.PdfObj) -> list[mupdf.PdfObj]:
+    return [mupdf.pdf_array_get(array, place) for place in range(mupdf.pdf_array_len(array))]
+
+
+def _catalog(document: pymupdf.Document) -> mupdf.PdfObj:
+    return _object(document, document.pdf_catalog())
+
+
+def _object(document: pymupdf.Document, number: int) -> mupdf.PdfObj:
+    return mupdf.pdf_load_object(mupdf.pdf_document_from_fz_document(document), number)
