@@ -66,6 +66,18 @@ def test_a_header_in_an_encoding_that_it_does_not_state_is_detected():
     assert read_eml(data).headers == {"Subject": "Маяк и пристань", "From": "Пётр Соколов <a@b.example>"}
 
 
+@pytest.mark.parametrize("header", ["Content-Disposition: attachment; filename", "Content-Type: text/plain; name"])
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [("Öfen.txt", "latin-1"), ("Größe.txt", "cp1252"), ("Маяк.txt", "cp1251"), ("Réunion d'été.txt", "cp850")],
+)
+def test_the_name_of_an_attachment_in_an_encoding_that_it_does_not_state_is_detected(header, name, encoding):
+    head = b"Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nwords\n--b\n"
+    stated = f'{header}="{name}"\nContent-Transfer-Encoding: 8bit\n\n'.encode(encoding)
+    [attached] = read_eml(head + stated + b"Herring\n--b--\n").attachments
+    assert (attached.name, attached.data.strip()) == (name, b"Herring")
+
+
 def test_what_a_reader_does_not_see_of_a_page_is_left_out():
     assert text_of_html("<head><title>t</title></head><script>x()</script><h1>A</h1>b<br>c &amp; d") == "A\nb\nc & d"
 

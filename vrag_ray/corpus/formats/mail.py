@@ -125,12 +125,12 @@ def read_eml(data: bytes) -> Mail:
         if part.get_content_type() == "message/rfc822":
             inner = part.get_payload(0) if part.is_multipart() else None
             if isinstance(inner, EmailMessage):
-                name = part.get_filename() or f"{inner['Subject'] or f'message {number}'}.eml"
+                name = _name_of(part) or f"{inner['Subject'] or f'message {number}'}.eml"
                 attached.append(Attachment(_plain_name(name), inner.as_bytes()))
             continue
         content = part.get_payload(decode=True)
         if isinstance(content, bytes) and content:
-            name = part.get_filename() or f"part {number}{_suffix_of(part)}"
+            name = _name_of(part) or f"part {number}{_suffix_of(part)}"
             attached.append(Attachment(_plain_name(name), content))
     return Mail(headers, body.strip(), tuple(attached))
 
@@ -156,11 +156,29 @@ def _header(message: EmailMessage, name: str) -> str:
     value = str(message[name])
     if "\ufffd" not in value:
         return value
+    return _decoded(message, name) or value
+
+
+def _decoded(message: EmailMessage, name: str) -> str:
+    """A header in the encoding that its bytes are found to be in; "" where none is."""
     raw = next(text for key, text in message.raw_items() if key.lower() == name.lower())
     try:
         return " ".join(decode_text(str(raw).encode("utf-8", "surrogateescape")).text.split())
     except DecodeError:
-        return value
+        return ""
+
+
+def _name_of(part: EmailMessage) -> str:
+    """The file name that the part states, also where its bytes are in an encoding that it does not state."""
+    name = part.get_filename() or ""
+    if "\ufffd" not in name:
+        return name
+    stated = EmailMessage(policy.default)
+    for header in ("Content-Disposition", "Content-Type"):
+        if part[header] is not None:
+            # A header is one line.
+            stated[header] = _decoded(part, header) or " ".join(str(part[header]).split())
+    return stated.get_filename() or name
 
 
 def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
