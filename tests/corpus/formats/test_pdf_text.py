@@ -500,6 +500,21 @@ def test_values_of_a_form_stand_at_their_labels() -> None:
     ]
 
 
+def test_what_is_filled_into_a_password_field_is_left_out_and_counted() -> None:
+    def password(page: pymupdf.Page) -> None:
+        page.insert_text((72, 200), "Name of the pilot", fontsize=11)
+        page.insert_text((72, 230), "Word of the pilot", fontsize=11)
+        widget = pymupdf.Widget()
+        widget.field_type, widget.field_name = pymupdf.PDF_WIDGET_TYPE_TEXT, "secret"
+        widget.rect, widget.field_flags = pymupdf.Rect(260, 218, 460, 236), pymupdf.PDF_TX_FIELD_IS_PASSWORD
+        widget.field_value = "swordfish 77"
+        page.add_widget(widget)
+
+    found = read(page_of(password, field(pymupdf.PDF_WIDGET_TYPE_TEXT, "a", pymupdf.Rect(260, 188, 460, 206), "Ida")))
+    assert found.text.splitlines()[1:] == ["Name of the pilot Ida", "Word of the pilot"]
+    assert found.notices == ("2 words that are not visible on the page are left out",)
+
+
 def test_boxes_of_a_form_are_checked_or_unchecked() -> None:
     def labels(page: pymupdf.Page) -> None:
         for x, y, label in (

@@ -25,7 +25,7 @@ import numpy as np
 import pymupdf
 from numpy.typing import NDArray
 
-from vrag_ray.corpus.formats.pdf_fields import is_in, place_values, struck_boxes
+from vrag_ray.corpus.formats.pdf_fields import is_in, place_values, struck_boxes, without_passwords
 from vrag_ray.corpus.formats.pdf_ink import shown
 from vrag_ray.corpus.formats.unseen import struck_notice
 from vrag_ray.corpus.model import UNREADABLE, TextLine, clean, letters_in
@@ -208,9 +208,9 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
     lines, hidden = _seen_lines(page)
     lines = _with_spaced_words(lines, aspect)
     notices: list[str] = []
-    if hidden:
+    struck, concealed, lines = _with_annotations(page, lines)
+    if hidden := hidden + concealed:
         notices.append(f"{hidden} words that are not visible on the page are left out")
-    struck, lines = _with_annotations(page, lines)
     if struck:
         notices.append(struck_notice(struck))
     unreadable = [line for line in lines if _is_unreadable(line.raw)]
@@ -267,13 +267,14 @@ def composed(words: Sequence[Word], aspect: float, *, ocr: bool = False, notices
     return PageRead(text_of(regions), tuple(ordered), tuple(lines), ocr, tuple(notices))
 
 
-def _with_annotations(page: pymupdf.Page, lines: Sequence[_Line]) -> tuple[int, list[_Line]]:
-    """How many words annotations strike out, and ``lines`` without these, with the values of fields at their labels."""
+def _with_annotations(page: pymupdf.Page, lines: Sequence[_Line]) -> tuple[int, int, list[_Line]]:
+    """How many words annotations strike out, how many are passwords, and ``lines`` without these, with the values of
+    fields at their labels."""
     if not page.parent.is_pdf:
-        return 0, [*lines]
+        return 0, 0, [*lines]
     upright = Upright(page)
     boxes = [box for rect in struck_boxes(page) if (box := upright.box(rect.x0, rect.y0, rect.x1, rect.y1)) is not None]
-    struck = 0
+    struck = concealed = 0
     if boxes:
         for line in lines:
             remaining = [word for word in line.words if not any(is_in(word, box) for box in boxes)]
@@ -281,9 +282,11 @@ def _with_annotations(page: pymupdf.Page, lines: Sequence[_Line]) -> tuple[int, 
             line.words = remaining
     further: list[list[Word]] = []
     if page.first_widget is not None:
-        further = place_values(page, [line.words for line in lines], upright.box)
+        words = [line.words for line in lines]
+        concealed = without_passwords(page, words, upright.box)
+        further = place_values(page, words, upright.box)
     whole = [*lines, *(_Line(words, " ".join(word.text for word in words), "") for words in further)]
-    return struck, [line for line in whole if line.words]
+    return struck, concealed, [line for line in whole if line.words]
 
 
 def _with_initials(words: Sequence[Word]) -> Sequence[Word]:
