@@ -87,6 +87,25 @@ def test_what_is_filled_into_a_form_is_no_title(sandbox, put):
     assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Request for a berth"
 
 
+@pytest.mark.parametrize(
+    ("heading", "label", "title"),
+    [
+        ("Request for a berth", "Name of the boat:", "Request for a berth"),
+        ("Request for a berth", "Name of the boat", "Havfrue Nine"),
+        ("", "Report:", "Havfrue Nine"),
+    ],
+)
+def test_a_large_line_behind_a_label_is_a_title_only_where_no_other_is(sandbox, put, heading, label, title):
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((72, 100), heading, fontsize=16)
+    page.insert_text((72, 150), label, fontsize=11)
+    page.insert_text((250, 150), "Havfrue Nine", fontsize=24)
+    for row in range(4):
+        page.insert_text((72, 200 + 14 * row), "The boats go out on each day of the week.", fontsize=11)
+    assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == title
+
+
 def test_a_note_of_a_reader_is_read_with_its_author(sandbox, put, options):
     import pymupdf
 

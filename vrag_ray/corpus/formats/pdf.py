@@ -445,7 +445,8 @@ class PdfSource:
 
     def _headline(self) -> str | None:
         """The first lines of page one that are set in its largest type, if that is larger than the rest and a title;
-        else those in the next larger than the text. What is filled into a form, notes, and turned lines are left out.
+        else those in the next larger than the text. What is filled into a form, notes, and turned lines are left out,
+        and, if anything else is a title, larger lines behind a label with a colon: a form may be flattened.
         """
         # A display list without annotations: the page itself would give the words of filled fields too.
         page = self._page(0)
@@ -455,19 +456,27 @@ class PdfSource:
                 max(span["size"] for span in line["spans"]),
                 line["dir"],
                 readable_form(text_with_superscripts(line)),
+                line["bbox"],
             )
             for block in layer.extractDICT()["blocks"]
             for line in block.get("lines", ())
             if line["spans"]
         ]
-        said = " ".join(text for _, _, text in lines)
-        if not is_plausible(said) or is_badly_read(page, said.split()):
+        said = " ".join(text for _, _, text, _ in lines)
+        if not lines or not is_plausible(said) or is_badly_read(page, said.split()):
             return None
         letters: Counter[tuple[float, float]] = Counter()
-        for _, direction, text in lines:
+        for _, direction, text, _ in lines:
             letters[direction] += letters_in(text)
-        upright = [(size, text) for size, direction, text in lines if direction == letters.most_common(1)[0][0]]
-        return headline(upright)
+        usual = letters.most_common(1)[0][0]
+        upright = [(size, text, bbox) for size, direction, text, bbox in lines if direction == usual]
+        labels = [(size, bbox) for size, text, bbox in upright if text.rstrip().endswith(":")]
+        unlabelled = [
+            (size, text)
+            for size, text, bbox in upright
+            if not any(label_size < size and _is_beside(bbox, label) for label_size, label in labels)
+        ]
+        return headline(unlabelled) or headline([(size, text) for size, text, _ in upright])
 
     def _outline(self) -> tuple[OutlineEntry, ...]:
         if len(self._parts) > 1:
@@ -532,6 +541,11 @@ def pictures_of_page(page: pymupdf.Page) -> list[Box]:
         if box is not None and LEAST_PICTURE <= box.area <= WHOLE_PAGE:
             found[box.as_tuple()] = box
     return list(found.values())
+
+
+def _is_beside(bbox: tuple[float, float, float, float], label: tuple[float, float, float, float]) -> bool:
+    """Whether a line stands to the right of ``label``, level with it."""
+    return label[2] <= bbox[0] and bbox[1] < (label[1] + label[3]) / 2 < bbox[3]
 
 
 def _slide_title(number: int, name: str) -> str:
