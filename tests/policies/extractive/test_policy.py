@@ -54,6 +54,29 @@ def test_a_sentence_that_stands_in_a_document_is_quoted_and_cited(question: str)
 
 
 @pytest.mark.parametrize(
+    "sentence",
+    [
+        "When the fog lifted over Harwick the trawlers left at once.",
+        "Who keeps the lamp of Harwick also keeps the bell.",
+        "Which way the current of Harwick runs depends on the moon.",
+        "Do not step on the hatch of the winch room.",
+        "Will Harding sold the yawl of Harwick in 1921.",
+    ],
+)
+@pytest.mark.parametrize("end", [".", ""])
+def test_a_sentence_of_a_document_is_quoted_whatever_it_begins_with(sentence: str, end: str) -> None:
+    shelf = Shelf()
+    lines = (
+        "The trawlers of Harwick left over the bar at noon when the fog had lifted.",
+        sentence,
+        "The lamp of Harwick has a keeper who keeps the bell, the current and the moon.",
+        "Harding steps on the hatch of the winch room and sold a yawl.",
+    )
+    shelf.add("Notes", [word for row, line in enumerate(lines) for word in put(50, 100 + 100 * row, line)])
+    assert ask(sentence.removesuffix(".") + end, shelf).answer.splitlines()[0] == f"“{sentence}” [1]"
+
+
+@pytest.mark.parametrize(
     ("question", "answer", "title"),
     [
         ("What was North in 2022?", "15: “North 12 15 18” [1]", "Annual report"),

@@ -168,3 +168,28 @@ def test_a_sentence_and_a_quotation_are_looked_for_whole(question: str, query: s
 )
 def test_a_question_about_a_thing_wants_more_than_its_own_words(question: str) -> None:
     assert not any(part.wants_passage for part in parts(question, limit=3))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_sentence"),
+    [
+        ("When the fog lifted over Harwick the boats left at once.", True),
+        ("How the anchor was lost is in the parish book.", True),
+        ("Why the mole sank is known to the divers.", True),
+        ("Where the river ends, the harbour begins.", True),
+        ("What the bell weighs is unknown.", True),
+        ("When was the crane built.", False),
+        ("When's the crane built.", False),
+        ("Why don't the boats leave.", False),
+        ("Where is the lamp.", False),
+        ("How many boats were sold.", False),
+        ("How to install the pump.", False),
+        ("Who founded the workshop.", False),
+        ("Which documents mention cranes.", False),
+        ("Tell me who keeps the lamp of Harwick.", False),
+        ("When the fog lifted over Harwick, who left?", False),
+        ("When the fog lifted over Harwick", False),
+    ],
+)
+def test_a_sentence_may_begin_with_a_question_word(text: str, is_sentence: bool) -> None:
+    assert [part.wants_passage for part in parts(text, limit=3)] == [is_sentence]

@@ -23,7 +23,15 @@ from vrag_ray.imaging.coordinates import View
 from vrag_ray.policies.extractive.cut_page import cut_page
 from vrag_ray.policies.extractive.lexicon import tokens
 from vrag_ray.policies.extractive.matching import Match, has_other_figures, matches, page_of
-from vrag_ray.policies.extractive.questions import Part, part_of, parts
+from vrag_ray.policies.extractive.questions import (
+    LEAST_WORDS_OF_A_SENTENCE,
+    Part,
+    ends_in_a_stop,
+    has_question_mark,
+    part_of,
+    parts,
+    passage_part,
+)
 from vrag_ray.policies.extractive.unread import unread_above
 from vrag_ray.policies.extractive.wording import Finding, OtherFigures, abstention_text, answer_text, shown_quote
 from vrag_ray.types import FULL_PAGE, Completion
@@ -105,7 +113,10 @@ class ExtractivePolicy:
 
     def _parts(self, prompt: Prompt) -> list[Part]:
         """The parts of the question. Two sides stay together where the search for the first finds a row of figures
-        with the name of both: "cash and cash equivalents"."""
+        with the name of both: "cash and cash equivalents". A text that is a whole sentence of a page that the first
+        search found is looked for, and no question, whatever it begins with."""
+        if self._is_in_the_documents(prompt):
+            return [passage_part(" ".join(prompt.question.split()))]
         found: list[Part] = []
         for part in parts(prompt.question, limit=self._max_parts):
             if found and part.undivided and part.undivided == found[-1].text:
@@ -115,6 +126,23 @@ class ExtractivePolicy:
                 part_of(part.undivided) if any(self._names_a_row(part.joined, search) for search in searches) else part
             )
         return found
+
+    def _is_in_the_documents(self, prompt: Prompt) -> bool:
+        words = tokens(prompt.question)
+        if has_question_mark(prompt.question) or len(words) < LEAST_WORDS_OF_A_SENTENCE:
+            return False
+        length = len(" ".join(prompt.question.split()))
+        return any(
+            # First, as most sentences need not be cut into words then.
+            length <= 2 * len(span.text) <= 4 * length
+            and not span.is_heading
+            and ends_in_a_stop(span.text)
+            and tokens(span.text) == words
+            for seen in _searches(prompt, 1)
+            for sighting in seen.sightings
+            if not sighting.source
+            for span in self._cut(page_of(sighting), sighting.kind, sighting.passage_text).spans
+        )
 
     def _names_a_row(self, name: str, seen: Observation) -> bool:
         words = f" {' '.join(tokens(name))} "

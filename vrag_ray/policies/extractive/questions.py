@@ -175,6 +175,17 @@ _REQUEST = re.compile(
     r"calculate|compute|determine|provide|count|answer)\b",
     re.IGNORECASE,
 )
+_AUXILIARY = (
+    r"(?:(?:is|are|was|were|did|does|do|has|have|had|can|could|will|would|should|may|might|must)(?:n['\u2019]t)?\b"
+    r"|['\u2019](?:s|re|d|ll|ve)\b)"
+)
+_SUBORDINATE = re.compile(
+    rf"^\W*(?:and\s+)?(?:(?:when|where|why|how)(?!\s*{_AUXILIARY})(?!\s+(?:to|come|about)\b)"
+    r"(?!\s+(?:many|much|often|long|old|high|large|big|far|fast|tall|wide|deep|heavy)\b)"
+    r"|what\s+(?:the|an?|its|their|his|her|our|my|we|they|he|she|it|you|i)\b)",
+    re.IGNORECASE,
+)
+"""Begins a clause of a longer sentence, and no question. "Who" and "which" begin either, and are left out."""
 _FORM = (
     r"\W*(?:please\s+)?(?:directly\s+|only\s+|just\s+)?(?:"
     r"(?:write|give|return|provide|format|round|express|state|report|output|present|put|show|list)\b(?:\s+[\w-]+){0,3}?\s+"
@@ -204,7 +215,7 @@ _WHERE_SAID = re.compile(
     r"quoted?|appears?|occurs?|finds?|found|contains?|passage|sentence|phrase|words)\b)",
     re.IGNORECASE,
 )
-_LEAST_WORDS_OF_A_SENTENCE = 4
+LEAST_WORDS_OF_A_SENTENCE = 4
 
 
 def _quotations(question: str) -> tuple[str, ...]:
@@ -213,9 +224,24 @@ def _quotations(question: str) -> tuple[str, ...]:
 
 
 def _is_statement(question: str) -> bool:
-    """Whether the text is no question: no question mark, question word or request."""
-    is_question = any(mark in question for mark in "?\uff1f\u061f")
-    return not (is_question or _QUESTION.search(question) or _REQUEST.search(question))
+    """Whether the text is no question: no question mark, question word or request.
+
+    A sentence may begin with a question word, too, which its full stop and the order of its words show: "When the fog
+    lifted, the boats left." A question that is typed with a full stop has an auxiliary verb there: "When was it built."
+    """
+    if has_question_mark(question) or _REQUEST.search(question):
+        return False
+    return not _QUESTION.search(question) or (ends_in_a_stop(question) and bool(_SUBORDINATE.match(question)))
+
+
+def has_question_mark(text: str) -> bool:
+    """Whether a question mark of any script stands in ``text``."""
+    return any(mark in text for mark in "?\uff1f\u061f")
+
+
+def ends_in_a_stop(text: str) -> bool:
+    """Whether ``text`` ends as a sentence does that is no question."""
+    return text.rstrip(" )").endswith((".", "!", "\u3002"))
 
 
 def _wants_passage(question: str) -> bool:
@@ -223,15 +249,14 @@ def _wants_passage(question: str) -> bool:
     rest = _QUOTED.sub(" ", question)
     if rest != question:
         return not any(map(str.isalnum, rest)) or _WHERE_SAID.search(rest) is not None
-    return _is_statement(question) and question.rstrip(" )").endswith((".", "!", "\u3002"))
+    return _is_statement(question) and ends_in_a_stop(question)
 
 
 def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     """The sub-questions of ``question``, in order, at most ``limit``; the question itself where it has one part."""
     whole = " ".join(question.split())
     if _wants_passage(whole):
-        quoted = _quotations(whole)
-        return (Part(whole, AnswerKind.STATEMENT, terms(" ".join(quoted) or whole), quoted, wants_passage=True),)
+        return (passage_part(whole),)
     sentences = _SENTENCES.split(_LEADING_FORM.sub("", question))
     sentences = [sentence for sentence in sentences if not _OF_FORM.match(sentence)] or sentences
     clauses = [clause.strip() for sentence in sentences for clause in _CLAUSES.split(sentence)]
@@ -246,6 +271,12 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     ]
     distinct = {part.other_query: part for part in reversed(found)}
     return tuple(reversed(distinct.values()))
+
+
+def passage_part(text: str) -> Part:
+    """The search for the place where the quotations of ``text`` stand or, where it has none, all of it."""
+    quoted = _quotations(text)
+    return Part(text, AnswerKind.STATEMENT, terms(" ".join(quoted) or text), quoted, wants_passage=True)
 
 
 def part_of(text: str, *, in_moment: bool = False) -> Part:
@@ -289,7 +320,7 @@ def is_negated(text: str) -> bool:
 
 def _sentence(text: str) -> str:
     words = tokens(text) if _is_statement(text) else []
-    return " ".join(words) if len(words) >= _LEAST_WORDS_OF_A_SENTENCE else ""
+    return " ".join(words) if len(words) >= LEAST_WORDS_OF_A_SENTENCE else ""
 
 
 def asks_for_a_cell(part: Part) -> bool:
