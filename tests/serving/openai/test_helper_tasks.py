@@ -16,6 +16,7 @@ pytestmark = pytest.mark.anyio
 HISTORY = (
     "### Chat History:\n<chat_history>\nUSER: Who directs the harbour museum?\nASSISTANT: Olga [1].\n</chat_history>"
 )
+DIRECTS = "Who directs the harbour museum?"
 TITLE = f'### Task:\nWrite a short title.\n### Output:\nJSON: {{"title": "..."}}\n{HISTORY}'
 TAGS = f'### Task:\nName one to three tags.\nJSON: {{ "tags": ["tag"] }}\n{HISTORY}'
 FOLLOW_UPS = f'### Task:\nSuggest questions.\nJSON: {{ "follow_ups": ["?"] }}\n{HISTORY}'
@@ -30,6 +31,7 @@ PLAIN_TITLE = "Provide a concise title of five words or less for the conversatio
         (TAGS, {"tags": []}),
         (FOLLOW_UPS, {"follow_ups": []}),
         ('### Task:\nComplete the text. JSON: {"text": ""}', {"text": ""}),
+        (f'### Task:\nGenerate a detailed prompt. JSON: {{ "prompt": "" }}\n{HISTORY}', {"prompt": DIRECTS}),
         ('### Task:\nWrite search queries. JSON: { "queries": ["q"] }', {"queries": []}),
     ],
 )
@@ -117,3 +119,88 @@ async def test_other_wishes_for_a_title_are_known_too_and_may_have_a_schema(
     plain = await client.post(CHAT, json={"model": "extractive", "messages": messages})
     assert plain.json()["choices"][0]["message"]["content"] == "Who runs the harbour"
     assert not backend.started
+
+
+ASKED = {"role": "user", "content": "Who runs the harbour?"}
+ANSWERED = {"role": "assistant", "content": "The authority [1]."}
+
+
+def rule(text: str) -> dict[str, str]:
+    return {"role": "system", "content": text}
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+@pytest.mark.parametrize(
+    ("messages", "reply"),
+    [
+        ([ASKED, ANSWERED, user("Please generate a four to five word title summarizing our conversation.")], "title"),
+        ([ASKED, ANSWERED, rule("Summarize the discussion briefly in 200 words or less, for later.")], "summary"),
+        ([ASKED, ANSWERED, user("Summarize our conversation in two sentences.")], "summary"),
+        ([ASKED, ANSWERED, user("By the chat history, give this conversation a name.\nBe short.")], "title"),
+        ([ASKED, ANSWERED, user("Name this conversation in 10 characters or less.")], "title"),
+        ([ASKED, ANSWERED, user("Find a title for a conversation between a user and an assistant.")], "title"),
+        ([rule("You need to summarize the user's conversation into a title within 10 words."), ASKED], "title"),
+        (
+            [rule("Make a title of the conversation."), user('[{"role": "user", "text": "Who runs the harbour?"}]')],
+            "title",
+        ),
+        ([rule("You are a title generator."), user("Generate a title for this conversation:"), ASKED], "title"),
+        ([ASKED, ANSWERED, user("Suggest three follow-up questions that the user might have next.")], ""),
+        ([ASKED, ANSWERED, user("Generate one to three tags for this chat.")], ""),
+        ([user("Your task is to reflect the speaker's mood through a fitting emoji.\n\nMessage: ```Oh```")], ""),
+    ],
+)
+async def test_tasks_of_clients_in_words_of_their_own_are_no_questions(
+    client: httpx.AsyncClient, backend: StandIn, messages: list[dict[str, str]], reply: str
+):
+    backend.known_agents = ("extractive",)
+    answer = await client.post(CHAT, json={"model": "extractive", "messages": messages})
+    expected = {"title": "Who runs the harbour", "summary": "Who runs the harbour?", "": ""}[reply]
+    assert answer.json()["choices"][0]["message"]["content"] == expected
+    assert not backend.started
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is the title of the report?",
+        "Summarize the discussion of tides in the report",
+        "Summarize the discussion.",
+        "Summarize the conversation between Olsen and Dahl.",
+        "Write a summary of the discussion on tides.",
+        "Find the title of the conversation in the report.",
+        "Give the name of the chat application that the port uses.",
+        "Give a name for the dialogue in the play of Olsen.",
+        "Name the conversation partners of Olsen.",
+        "Which follow-up questions did the committee suggest?",
+        "Which emoji does the guide recommend?",
+        "List the tags of the crane.",
+    ],
+)
+async def test_questions_with_the_words_of_tasks_are_searched(client: httpx.AsyncClient, backend: StandIn, text: str):
+    backend.go.set()
+    messages = [rule("Give each answer a title. Name the user in the conversation."), ASKED, ANSWERED, user(text)]
+    assert "x-run-id" in (await client.post(CHAT, json={"model": "extractive", "messages": messages})).headers
+    assert backend.started[0].question == text
+
+
+async def test_a_conversation_without_turns_is_one_of_the_documents(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    assert "x-run-id" in (await client.post(CHAT, json=ask(content="Summarize the conversation."))).headers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "### Task:\nRespond.\n\n<context>\nBig.\n</context>\n\n<user_query>\nWho keeps the lamp?\n</user_query>\n",
+        "### Task:\nRespond.\n\n<user_query>Who keeps the lamp?</user_query>\n\n<context>\nBig.\n</context>\n",
+    ],
+)
+async def test_a_question_in_tags_is_the_words_between_them(client: httpx.AsyncClient, backend: StandIn, text: str):
+    backend.go.set()
+    reply = await client.post(CHAT, json=ask(content=text))
+    assert backend.started[0].question == "Who keeps the lamp?"
+    assert reply.json()["choices"][0]["message"]["notices"] == [ATTACHED_UNREAD]

@@ -20,8 +20,12 @@ MAX_CHARS = 4096
 MAX_TURN_CHARS = 800
 _HEADING = "\n\nEarlier in this conversation:"
 _NOT_LOOKED_AT = "(with a picture that is not given again)"
-_WITH_CONTEXT = re.compile(r"\s*#{1,4} Task:.*?<context>(?P<context>.*)</context>\s*(?P<question>\S.*)", re.DOTALL)
+_WITH_CONTEXT = re.compile(
+    r"\s*#{1,4} Task:(?P<before>.*?)<context>(?P<context>.*)</context>\s*(?P<question>.*)", re.DOTALL
+)
 """How Open WebUI sends a question with excerpts of the files that were attached to it there."""
+_USER_QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
+"""The question in templates that have tags around it, behind the excerpts or before them."""
 _FILE_LIST = re.compile(r"<attached_files>.*?</attached_files>\s*", re.DOTALL)
 """And, before its words, their names."""
 OF_A_PICTURE = "What does the picture show, and what do the documents say of it?"
@@ -58,8 +62,8 @@ def chat_question(body: ChatCompletionRequest, run_id: str) -> ChatQuestion:
     question = _FILE_LIST.sub("", body.messages[number].text).strip() or (OF_A_PICTURE if pictures else "")
     others = [message for place, message in enumerate(body.messages) if place != number]
     attached = _WITH_CONTEXT.fullmatch(question)
-    if attached is not None:
-        question = attached["question"].strip()
+    if attached is not None and (words := _question_with_context(attached)):
+        question = words
         others.append(
             ChatMessage.model_validate({"role": "user", "content": f"attached: {attached['context'].strip()}"})
         )
@@ -88,6 +92,11 @@ def chat_question(body: ChatCompletionRequest, run_id: str) -> ChatQuestion:
 def last_user_message(body: ChatCompletionRequest) -> int | None:
     """The place of the last message of the role user; None where there is none."""
     return max((place for place, message in enumerate(body.messages) if message.role == "user"), default=None)
+
+
+def _question_with_context(attached: re.Match[str]) -> str:
+    tagged = _USER_QUERY.search(attached["question"]) or _USER_QUERY.search(attached["before"])
+    return tagged[1] if tagged is not None else attached["question"].strip()
 
 
 def with_context(question: str, others: Sequence[ChatMessage]) -> str:
