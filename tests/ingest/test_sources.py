@@ -163,6 +163,37 @@ def test_what_a_folder_holds_and_is_not_taken_is_named_with_the_reason(folder: P
     assert "left out 0.exe, 1.exe, 2.exe and 3 more: each is of a kind that is not read" in said
 
 
+def test_a_folder_with_nothing_but_links_says_so(tmp_path: Path) -> None:
+    for name in ("real", "links"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "links" / "linked").symlink_to(tmp_path / "real")
+    with pytest.raises(
+        VragError, match=r"nothing to ingest in .*links: left out linked: it is a link to a folder"
+    ) as e:
+        ingest([tmp_path / "links"], settings_for(tmp_path / "c"))
+    assert "known are" not in str(e.value)
+    (tmp_path / "links" / "tool.exe").write_bytes(b"MZ")
+    with pytest.raises(VragError, match=r"left out tool\.exe: it is of a kind .*; known are .*\.pdf"):
+        ingest([tmp_path / "links"], settings_for(tmp_path / "c"))
+
+
+def test_links_and_pipes_that_a_pattern_matches_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    (folder.parent / "other").mkdir()
+    (folder / "linked").symlink_to(folder.parent / "other")
+    (folder / "nowhere.md").symlink_to(folder.parent / "nothing.md")
+    os.mkfifo(folder / "pipe.md")
+    listing = list_sources([f"{folder.name}/*"])
+    assert listing.sources
+    assert {name.rpartition("/")[2]: reason for reason, name in listing.left_out} == {
+        "linked": LeftOut.LINKED,
+        "nowhere.md": LeftOut.DANGLING,
+        "pipe.md": LeftOut.SPECIAL,
+    }
+    with pytest.raises(VragError, match=r"no file matches .*/l\*; left out .*/linked: it is a link to a folder"):
+        list_sources([f"{folder.name}/l*"])
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
 def test_a_manifest_names_such_a_file_by_its_uri_and_as_text_also_by_its_bytes(latin: Path, suffix: str) -> None:
     file = latin / os.fsdecode(b"caf\xe9.txt")

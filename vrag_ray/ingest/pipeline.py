@@ -39,7 +39,7 @@ from vrag_ray.ingest.progress import (
 )
 from vrag_ray.ingest.report import IngestReport, Progress, SpaceReport
 from vrag_ray.ingest.small_jobs import decoded_few, is_small
-from vrag_ray.ingest.sources import Listing, Source, list_sources, nothing_in
+from vrag_ray.ingest.sources import Listing, Source, list_sources, nothing_listed
 from vrag_ray.ingest.spaces.embed import embed_into
 from vrag_ray.signals import word_for
 from vrag_ray.types import TEXT, DocumentStatus, Meta, VragError
@@ -66,7 +66,7 @@ def ingest(
     listing = list_sources(paths, settings.ingest.content_column)
     sources = listing.sources
     if not sources and not _has_documents_of(listing, settings.collection):
-        raise nothing_in(paths)
+        raise nothing_listed(paths, listing)
     documents = sum(source.documents for source in sources)
     # A model that cannot be loaded is reported before anything is read; one that must be fetched is fetched once.
     model_folder(settings.corpus.speech_model)

@@ -107,7 +107,7 @@ def list_sources(paths: Sequence[str | Path | Source], content_column: str | Non
     is taken as it is. Subtitles beside a video are taken with it, whether they were given or not.
 
     Raises VragError for a path that does not exist and where no given file can be read. Folders may hold nothing to
-    ingest: see ``nothing_in``.
+    ingest: see ``nothing_listed``.
     """
     listing = Listing()
     sources: dict[str, Source] = {}
@@ -133,8 +133,17 @@ def list_sources(paths: Sequence[str | Path | Source], content_column: str | Non
 def nothing_in(paths: Sequence[str | Path | Source], reason: str = "") -> VragError:
     """That ``paths`` have nothing to ingest, and why: no known kind, unless ``reason`` is given."""
     given = shown_name(", ".join(str(path) for path in paths))
-    known = " ".join(sorted((*SUFFIXES, SUFFIX)))
-    return VragError(f"nothing to ingest in {given}: {reason or f'known are {known}'}")
+    return VragError(f"nothing to ingest in {given}: {reason or _known_kinds()}")
+
+
+def nothing_listed(paths: Sequence[str | Path | Source], listing: Listing) -> VragError:
+    """That the folders of ``listing`` have nothing to ingest, and what of them is left out."""
+    is_of_kind = not listing.left_out or any(reason is LeftOut.KIND for reason, _ in listing.left_out)
+    return nothing_in(paths, "; ".join([*listing.notices(), *([_known_kinds()] if is_of_kind else [])]))
+
+
+def _known_kinds() -> str:
+    return f"known are {' '.join(sorted((*SUFFIXES, SUFFIX)))}"
 
 
 def with_sidecars(sources: dict[str, Source]) -> dict[str, Source]:
@@ -217,13 +226,26 @@ def _local(path: Path, listing: Listing) -> list[Source]:
         root = str(path.absolute())
         return [replace(file_source(file), folder=root, walked=True) for file in _walked(path, listing)]
     if _PATTERN & set(str(path)):
-        matching = sorted(p for p in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if p.is_file())
-        if matching:
-            return [_alone(p) for p in matching]
-        raise VragError(f"no file matches {shown_name(str(path))}")
+        matching = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+        files = [file for file in matching if file.is_file()]
+        # Folders are in the way of a pattern for files: only a link may be meant to lead to some.
+        left_out = sorted((why, file) for file in matching if (why := _why_no_file(file)) is not None)
+        listing.left_out += [(why, shown_name(str(file))) for why, file in left_out]
+        if files:
+            return [_alone(file) for file in files]
+        raise VragError("; ".join([f"no file matches {shown_name(str(path))}", *listing.notices()]))
     if path.exists():
         raise VragError(f"{shown_name(str(path))} is neither a file nor a folder: give files or folders to ingest")
     raise VragError(f"{shown_name(str(path))} does not exist: give files or folders to ingest")
+
+
+def _why_no_file(path: Path) -> LeftOut | None:
+    """Why what is at ``path`` is not taken; None for files and folders."""
+    if path.is_dir():
+        return LeftOut.LINKED if path.is_symlink() else None
+    if path.is_file():
+        return None
+    return LeftOut.DANGLING if path.is_symlink() else LeftOut.SPECIAL
 
 
 def _alone(file: Path) -> Source:
@@ -245,8 +267,8 @@ def _walked(root: Path, listing: Listing) -> list[Path]:
             is_folder = path.is_dir()
             if name.startswith("."):
                 left_out.append((LeftOut.HIDDEN, path))
-            elif is_folder and path.is_symlink():
-                left_out.append((LeftOut.LINKED, path))
+            elif (why := _why_no_file(path)) is not None:
+                left_out.append((why, path))
             elif is_folder and _is_collection(path):
                 left_out.append((LeftOut.COLLECTION, path))
             elif path.is_file():
@@ -254,8 +276,6 @@ def _walked(root: Path, listing: Listing) -> list[Path]:
                     files.append(path)
                 else:
                     left_out.append((LeftOut.KIND, path))
-            elif not is_folder:
-                left_out.append((LeftOut.DANGLING if path.is_symlink() else LeftOut.SPECIAL, path))
             is_empty &= is_folder and not path.is_symlink()
         folders[:] = [name for name in folders if not (name.startswith(".") or _is_collection(Path(place, name)))]
     listing.left_out += [(reason, shown_name(str(path.relative_to(root)))) for reason, path in sorted(left_out)]
