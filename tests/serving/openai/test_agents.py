@@ -245,6 +245,23 @@ async def test_agents_leave_functions_out_and_say_so(client: httpx.AsyncClient, 
     assert "notices" not in quiet["choices"][0]["message"]
 
 
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({"tools": [{"type": "custom", "custom": {"name": "a b"}}]}, "tools"),
+        ({"tools": [{"type": "web_search_preview"}, TOOL]}, "tools"),
+        ({"tools": [{"name": "weather"}, {"function": TOOL["function"]}]}, "tools"),
+        ({"functions": [TOOL["function"]], "function_call": "auto"}, "functions"),
+    ],
+)
+async def test_agents_leave_tools_of_any_kind_out_and_say_so(
+    client: httpx.AsyncClient, backend: StandIn, sent: dict[str, object], field: str
+):
+    backend.go.set()
+    message = (await client.post(CHAT, json=ask("extractive", **sent))).json()["choices"][0]["message"]
+    assert message["notices"] == [f"{field}: agents use tools of their own; those of the request were left out"]
+
+
 async def test_a_long_question_is_cut_at_its_beginning_and_says_so(client: httpx.AsyncClient, backend: StandIn):
     backend.go.set()
     message = (await client.post(CHAT, json=ask(content="lorem ipsum " * 500 + "Who?"))).json()["choices"][0]["message"]

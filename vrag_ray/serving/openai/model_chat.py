@@ -9,6 +9,7 @@ from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart, Tool
 from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling
 from vrag_ray.serving.openai.images import Pictures
+from vrag_ray.serving.openai.models import POLICY
 from vrag_ray.serving.openai.references import referenced
 from vrag_ray.serving.openai.requests import ChatCompletionRequest, ChatMessage, TextContent
 from vrag_ray.types import InvalidError
@@ -31,6 +32,8 @@ async def chat_request(body: ChatCompletionRequest, pictures: Pictures) -> ChatR
         raise InvalidError(f"messages: {count} pictures are more than the limit of {MAX_PICTURES}", param="messages")
     if body.temperature is not None and body.temperature > MOST_TEMPERATURE:
         raise InvalidError(f"temperature: use 0 to {MOST_TEMPERATURE:g}", param="temperature")
+    if body.model == POLICY and len(body.called_functions) < len(body.tools):
+        raise InvalidError("tools: the language model calls functions alone: leave other tools out", param="tools")
     schema = body.response_format.schema_of_reply if body.response_format is not None else None
     limit = body.max_completion_tokens or body.max_tokens
     sampling = Sampling(temperature=body.temperature, top_p=body.top_p, seed=body.seed, stop=tuple(body.stop))
@@ -46,7 +49,7 @@ async def chat_request(body: ChatCompletionRequest, pictures: Pictures) -> ChatR
 
 
 def _tools(body: ChatCompletionRequest) -> list[Tool]:
-    functions = [tool.function for tool in body.tools]
+    functions = body.called_functions
     return [Tool(tool.name, tool.description, json.dumps(tool.parameters)) for tool in functions]
 
 

@@ -53,8 +53,9 @@ def chat_question(body: ChatCompletionRequest, run_id: str) -> ChatQuestion:
     not: it takes every word for a word of the question.
     """
     notices: list[str] = []
-    if body.tools and body.tool_choice in (None, "auto"):
-        notices.append("tools: agents use tools of their own; those of the request were left out")
+    if (body.tools or body.functions) and body.tool_choice in (None, "auto"):
+        name = "tools" if body.tools else "functions"
+        notices.append(f"{name}: agents use tools of their own; those of the request were left out")
     number = last_user_message(body)
     if number is None:
         raise InvalidError("messages: there is no question: no message is of the role user", param="messages")

@@ -164,11 +164,18 @@ class Function(Incoming):
     parameters: dict[str, JsonValue] = {}
 
 
-class FunctionTool(Incoming):
-    """A function that the model may call."""
+def _tool(value: object) -> object:
+    """A tool by its function alone; one of another kind, as a search of the web, by nothing."""
+    if not isinstance(value, Mapping):
+        return value
+    is_function = value.get("type", "function" if "function" in value else "") == "function"
+    return {"function": value.get("function") or {}} if is_function else {}
 
-    type: Literal["function"]
-    function: Annotated[Function, BeforeValidator(_without_nulls)]
+
+class Tool(Incoming):
+    """What a model may call: a function, or what this server does not have, with None here."""
+
+    function: Annotated[Function | None, BeforeValidator(_without_nulls)] = None
 
 
 class NamedFunction(Incoming):
@@ -229,7 +236,9 @@ class ChatCompletionRequest(Body):
     top_p: Annotated[Annotated[float, Field(le=1)] | None, BeforeValidator(_positive)] = None
     seed: Annotated[Annotated[int, Field(lt=1 << 63)] | None, BeforeValidator(_natural)] = None
     stop: Annotated[list[str], BeforeValidator(listed), Field(max_length=16)] = []
-    tools: Annotated[list[FunctionTool], BeforeValidator(listed), Field(max_length=128)] = []
+    tools: Annotated[list[Annotated[Tool, BeforeValidator(_tool)]], BeforeValidator(listed), Field(max_length=128)] = []
+    functions: object = None
+    """What older clients send for ``tools``: read by nothing here, and agents say so."""
     tool_choice: Literal["auto", "none", "required"] | FunctionChoice | None = None
     n: Literal[1] | None = None
     logprobs: Literal[False] | None = None
@@ -243,6 +252,11 @@ class ChatCompletionRequest(Body):
     filter: SearchFilter | None = None
     thinking: bool | None = None
     """The model's own thinking phase: on, off, or as the server has it."""
+
+    @property
+    def called_functions(self) -> list[Function]:
+        """The functions among ``tools``."""
+        return [tool.function for tool in self.tools if tool.function is not None]
 
 
 class EmbeddingsRequest(Body):

@@ -75,7 +75,7 @@ def _of_functions(body: ChatCompletionRequest) -> ReplySchema | None:
     choice = body.tool_choice
     if choice is None or choice in ("auto", "none"):
         return None
-    functions = [tool.function for tool in body.tools]
+    functions = body.called_functions
     if isinstance(choice, FunctionChoice):
         functions = [function for function in functions if function.name == choice.function.name]
     if not functions:
