@@ -18,7 +18,7 @@ from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.ingest import ingest
 from vrag_ray.ingest.manifest import read_manifest
-from vrag_ray.ingest.sources import LeftOut, list_sources
+from vrag_ray.ingest.sources import LeftOut, is_missing, list_sources
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import public_uri
 
@@ -135,6 +135,23 @@ def test_a_name_that_is_not_utf8_is_percent_encoded(latin: Path) -> None:
     assert (again.path, again.uri) == (sources[0].path, sources[0].uri)
     with pytest.raises(VragError, match=r"b%FCcher/none does not exist"):
         list_sources([latin / "none"])
+
+
+def test_the_name_that_is_shown_names_the_file(latin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(latin.parent)
+    for given in ("b%FCcher/caf%E9.txt", f"{latin.parent}/b%FCcher/caf%E9.txt", "b%FCcher/two%0Alines.txt"):
+        [source] = list_sources([given]).sources
+        assert isinstance(source.path, Path) and source.path.is_file()
+        assert not is_missing(given)
+    assert len(list_sources(["b%FCcher"]).sources) == 2
+    (latin / "list.csv").write_text("path,author\ncaf%E9.txt,Ida\n")
+    [of_manifest] = read_manifest(latin / "list.csv")
+    assert of_manifest.path == latin / os.fsdecode(b"caf\xe9.txt")
+    # A file that is called so itself comes first.
+    (latin / "caf%E9.txt").write_text("the harbour is wide")
+    [own] = list_sources([latin / "caf%E9.txt"]).sources
+    assert own.path == latin / "caf%E9.txt"
+    assert is_missing("b%FCcher/th%E9.txt")
 
 
 def test_what_is_neither_a_file_nor_a_folder_is_called_so(tmp_path: Path) -> None:

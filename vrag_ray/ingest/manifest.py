@@ -12,7 +12,7 @@ from vrag_ray.corpus.model import clean
 from vrag_ray.ingest.object_store import is_remote, listed
 from vrag_ray.ingest.sources import Source, file_source
 from vrag_ray.types import MetaValue, VragError
-from vrag_ray.types.file_names import path_of, shown_name
+from vrag_ray.types.file_names import given_path, shown_name
 
 if TYPE_CHECKING:
     from vrag_ray.types import Meta
@@ -68,7 +68,7 @@ def _source(manifest: Path, number: int, row: Mapping[str, object]) -> Source:
         if not is_file:
             raise VragError(f"row {number} of {manifest}: {place} is a folder, a row names one file")
         return Source(files[0].location, files[0].uri, files[0].name, meta)
-    file = manifest.parent / path_of(place)
+    file = given_path(place, manifest.parent)
     if not file.is_file():
         raise VragError(f"row {number} of {manifest}: {shown_name(str(file))} is not a file")
     return file_source(file, meta)

@@ -16,7 +16,7 @@ from vrag_ray.corpus.sniff import SUFFIXES, Format
 from vrag_ray.ingest.object_store import is_remote, listed
 from vrag_ray.ingest.parquet.layout import ROWS_TOGETHER, SUFFIX, RowRange, row_ranges
 from vrag_ray.types import Meta, VragError
-from vrag_ray.types.file_names import listed_names, path_of, shown_name
+from vrag_ray.types.file_names import given_path, listed_names, path_of, shown_name
 
 MOST_FILES_OF_A_GROUP = ROWS_TOGETHER
 GROUPS_PER_READER = 8
@@ -118,7 +118,7 @@ def list_sources(paths: Sequence[str | Path | Source], content_column: str | Non
         elif isinstance(item, str) and is_remote(item):
             found = _remote(item, listing)
         else:
-            found = _local(path_of(str(item)), listing)
+            found = _local(given_path(str(item)), listing)
         sources.update((source.uri, source) for source in found)
         if not isinstance(item, Source):
             tables.update((source.uri, source) for source in found if _suffix(source.name) == SUFFIX)
@@ -179,7 +179,7 @@ def with_sidecars(sources: dict[str, Source]) -> dict[str, Source]:
 
 def is_missing(path: str) -> bool:
     """Whether nothing is at ``path``, as far as this machine alone can tell: patterns and URIs may lead somewhere."""
-    return not is_remote(path) and not _PATTERN & set(path) and not path_of(path).exists()
+    return not is_remote(path) and not _PATTERN & set(path) and not given_path(path).exists()
 
 
 def file_source(file: Path, meta: Meta | None = None) -> Source:

@@ -80,6 +80,29 @@ def path_of(place: str) -> Path:
     return Path(path_in_uri(place)) if is_file_uri(place) else Path(place).expanduser()
 
 
+def given_path(place: str, base: Path | None = None) -> Path:
+    """``path_of`` ``place``, below ``base`` where it is relative; where nothing is there, the file or folder that
+    ``shown_name`` shows so: ``t%E9l.csv``."""
+    path = (base or Path()) / path_of(place)
+    if "%" not in place or os.path.lexists(path):
+        return path
+    found = Path(path.anchor)
+    for part in path.parts[len(found.parts) :]:
+        found = _shown_so(found, part) if "%" in part else found / part
+    return found if os.path.lexists(found) else path
+
+
+def _shown_so(folder: Path, shown: str) -> Path:
+    """What is called ``shown`` in ``folder``, else the first whose name is shown so."""
+    named = folder / shown
+    if os.path.lexists(named):
+        return named
+    try:
+        return next((path for path in sorted(folder.iterdir()) if shown_name(path.name) == shown), named)
+    except OSError:
+        return named
+
+
 def path_in_uri(uri: str) -> str:
     """The path in a ``file:`` URI, as ``os`` functions take it."""
     return os.fsdecode(unquote_to_bytes(urlsplit(uri).path))
