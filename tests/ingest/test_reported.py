@@ -114,6 +114,37 @@ def test_a_file_that_is_the_same_as_another_is_named_with_it(folder: Path) -> No
     assert run(folder).skipped == 4
 
 
+def test_two_files_of_one_name_are_told_apart_by_their_folders(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "gauge.txt").write_text("the gauge reads seventeen")
+    [line] = [line for line in said(run(folder)).splitlines() if line.startswith("notice: ")]
+    assert sorted(line.removeprefix("notice: ").split(";")[0].split(": the same as ")) == [
+        "in/gauge.txt",
+        "sub/gauge.txt",
+    ]
+
+
+def test_a_file_that_is_given_itself_has_its_new_name_alone(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "part").write_text("a letter of the keeper")
+    part = Source(tmp_path / "part", f"{(folder / 'gauge.txt').as_uri()}#letter.txt", "letter.txt")
+    ingest([folder / "gauge.txt", folder / "ferry_times.txt", part], settings_for(tmp_path / "c"))
+    (folder / "gauge.txt").rename(folder / "scale.txt")
+    (folder / "ferry_times.txt").unlink()
+    report = ingest([folder / "scale.txt"], settings_for(tmp_path / "c", prune=True))
+    assert (report.renamed, report.duplicates, report.gone) == (1, 0, ())
+    assert names(folder) == [["ferry_times.txt"], ["scale.txt"], ["scale.txt#letter.txt"]]
+    titles = {document.title for document in Collection.open(tmp_path / "c").documents()}
+    assert "scale" in titles and "gauge" not in titles
+
+
+def test_a_given_file_keeps_a_former_name_whose_folder_is_not_there(folder: Path, tmp_path: Path) -> None:
+    run(folder)
+    (tmp_path / "copy.txt").write_bytes((folder / "gauge.txt").read_bytes())
+    folder.rename(tmp_path / "away")
+    ingest([tmp_path / "copy.txt"], settings_for(tmp_path / "c"))
+    assert names(folder) == [["copy.txt", "gauge.txt"], ["ferry_times.txt"]]
+
+
 def test_a_renamed_file_has_its_new_name_and_title_and_not_the_old(folder: Path) -> None:
     run(folder)
     (folder / "ferry_times.txt").rename(folder / "summer_table.txt")

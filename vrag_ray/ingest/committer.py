@@ -172,8 +172,8 @@ class Committer:
     def close(self, listing: Listing, *, prune: bool = False) -> None:
         """Commit the rest, and give documents the names that they were found under. Nothing is published.
 
-        Names in the folders of ``listing`` that lead nowhere any more are dropped where the same bytes were met under
-        another; documents without another are reported, and removed where ``prune`` says so.
+        Names that lead nowhere any more (see ``gone_names``) are dropped where the same bytes were met under another;
+        documents without another are reported, and removed where ``prune`` says so.
         """
         self.flush()
         for uri, doc_id in sorted({(plan.uri, plan.doc_id) for plan in self._copies}):
@@ -302,7 +302,8 @@ class Committer:
                 if self.outcome.duplicates <= MOST_DUPLICATES_NAMED:
                     _, other = shown = names_of([name, first])
                     same = other if len(set(shown)) > 1 else "an earlier file of this name"
-                    self.outcome.notices.append(FileNotice(name, f"the same as {same}; both are one document"))
+                    notice = f"the same as {same}; both are one document"
+                    self.outcome.notices.append(FileNotice(name, notice, other=first))
 
     def _drop_names(self, gone: Mapping[str, Gone]) -> None:
         """Of documents that were met under another name: the names that lead nowhere, and a title made of such. What

@@ -1,4 +1,5 @@
-"""Names of documents whose files are gone: looked for in the folders of a run, and nowhere else."""
+"""Names of documents whose files are gone: looked for in the folders of a run and, of documents that it met under other
+names, where they were."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from posixpath import normpath
 
 from vrag_ray.ingest.sources import Folder, Listing
 from vrag_ray.types import Document
-from vrag_ray.types.file_names import is_file_uri, path_in_uri
+from vrag_ray.types.file_names import is_file_uri, path_in_uri, shown_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,16 @@ def gone_names(documents: Iterable[Document], listing: Listing, met: AbstractSet
     ``met`` are the uris of this run. A file of this machine counts as gone where the system says that nothing is
     there, not where it cannot tell; an object where the store does not list it; a row of a Parquet file where the file
     is, or where this run has read the whole file without it; a part of another file where that file is gone.
+
+    Of a file that was given itself, and of its parts, the other names are looked for too, in folders that are there.
     """
     rows = {source.uri for source in listing.sources if source.rows is not None}
     # A file that could not be read to its end has its reason under the name of the rows that are missing.
     rows -= {base for base, _, part in (uri.partition("#") for uri in met) if part.startswith("rows=")}
     files = {source.uri for source in listing.sources}
+    documents = list(documents)
+    given = {source.uri for source in listing.sources if not source.walked and is_file_uri(source.uri)} & met
+    former = {uri for document in documents if not given.isdisjoint(document.uris) for uri in document.uris}
     found: dict[str, Gone] = {}
     for document in documents:
         gone: dict[str, Folder] = {}
@@ -40,6 +46,8 @@ def gone_names(documents: Iterable[Document], listing: Listing, met: AbstractSet
             if uri in met or (base in files and not (part and base in rows)):
                 continue
             folder = next((folder for folder in listing.folders if _holds(folder, base)), None)
+            if folder is None and base in former:
+                folder = _folder_of(base)
             if folder is not None and (base in files or _is_missing(base, folder)):
                 gone[uri] = folder
         if gone:
@@ -52,6 +60,18 @@ def documents_in(folder: Folder, documents: Iterable[Document]) -> Iterator[Docu
     for document in documents:
         if any(_holds(folder, uri.partition("#")[0]) for uri in document.uris):
             yield document
+
+
+def _folder_of(uri: str) -> Folder | None:
+    """The folder of a file of this machine, if it is there."""
+    if not is_file_uri(uri):
+        return None
+    folder = Path(path_in_uri(uri)).parent
+    try:
+        is_there = folder.is_dir()
+    except OSError:
+        return None
+    return Folder(f"{folder.as_uri()}/", shown_name(str(folder)), is_empty=False) if is_there else None
 
 
 def _holds(folder: Folder, uri: str) -> bool:

@@ -56,12 +56,14 @@ class FileError:
 class FileNotice:
     """What of a file was left out or was guessed. ``uri`` names the file; a notice is no error.
 
-    ``known``: an earlier run has reported it, and the file has not changed since.
+    ``known``: an earlier run has reported it, and the file has not changed since. ``other`` is the uri of a second file
+    that the notice names, from which the name of the first is to differ.
     """
 
     uri: str
     notice: str
     known: bool = False
+    other: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,14 +139,16 @@ def report_lines(report: IngestReport, collection: str) -> list[str]:
 
 def file_notice_lines(notices: Sequence[FileNotice]) -> list[str]:
     """A line a notice with the files that it is about; those of unchanged files are counted."""
-    files: dict[str, list[str]] = {}
+    files: dict[str, list[FileNotice]] = {}
     for notice in notices:
         if not notice.known:
-            files.setdefault(notice.notice, []).append(notice.uri)
-    lines = [
-        f"{'' if len(uris) == 1 else f'{len(uris)} files: '}{listed_names(names_of(uris), MOST_FILES_NAMED)}: {notice}"
-        for notice, uris in files.items()
-    ]
+            files.setdefault(notice.notice, []).append(notice)
+    lines: list[str] = []
+    for words, of_files in files.items():
+        others = {notice.other: None for notice in of_files if notice.other}
+        names = names_of([*(notice.uri for notice in of_files), *others])[: len(of_files)]
+        count = "" if len(names) == 1 else f"{len(names)} files: "
+        lines.append(f"{count}{listed_names(names, MOST_FILES_NAMED)}: {words}")
     if len(lines) > MOST_NOTICE_LINES:
         lines[MOST_NOTICE_LINES:] = [f"and {len(lines) - MOST_NOTICE_LINES} more: `vrag documents` has them"]
     if known := len({notice.uri for notice in notices if notice.known}):
