@@ -149,13 +149,13 @@ def _title(body: ChatCompletionRequest, text: str) -> str:
 
 
 def _questions(body: ChatCompletionRequest, text: str) -> list[str]:
-    """What the user said in the conversation: in ``text``, which sets the task, or in messages of its own."""
+    """The user's turns of the conversation: those in ``text``, which sets the task, or messages of their own."""
     history = _HISTORY.search(text)
     turns = list(_TURN.finditer(text, history.end() if history is not None else 0))
     if turns:
         return [turn["plain"] or _unescaped(turn["json"]) for turn in turns]
-    said = [message.text for message in body.messages if message.role == "user" and message.text.strip()]
-    return [_TAG.sub("", each).strip() for each in said if _in_words(each[:_FIRST_WORDS], has_turns=True) is None]
+    texts = [message.text for message in body.messages if message.role == "user" and message.text.strip()]
+    return [_TAG.sub("", each).strip() for each in texts if _in_words(each[:_FIRST_WORDS], has_turns=True) is None]
 
 
 def _unescaped(text: str) -> str:
