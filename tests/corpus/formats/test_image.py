@@ -75,6 +75,31 @@ def test_each_page_of_a_fax_is_read(sandbox, put, options):
     assert [unit.text for unit in units] == ["The dredger Alma left.", "The dredger Berta left."]
 
 
+@pytest.mark.parametrize("orientation", [1, 3, 6, 8])
+def test_each_page_of_an_uncompressed_tiff_stands_as_its_orientation_says(sandbox, put, orientation):
+    upright = Image.new("L", (60, 40), 255)
+    upright.paste(0, (0, 0, 10, 20))
+    turned = upright.rotate({1: 0, 3: 180, 6: 90, 8: 270}[orientation], expand=True)
+    buffer = io.BytesIO()
+    turned.save(buffer, "TIFF", save_all=True, append_images=[turned], tiffinfo={274: orientation})
+    path = put("a", buffer.getvalue())
+    for page in (1, 2, 1):
+        image = open_png(sandbox.render(path, IMAGE, Locator(page=page), dpi=150, box=None, max_pixels=LOTS))
+        assert np.array_equal(np.asarray(image.convert("L")), np.asarray(upright))
+
+
+def test_a_tiff_whose_end_is_missing_has_the_pages_before_it(sandbox, put, no_ocr):
+    frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "lime", "blue")]
+    whole = frames_in("TIFF", frames)
+    path = put("a", whole[: len(whole) * 2 // 3 + 20])
+    assert sandbox.probe(path, "a.tif").units == 3
+    units = decoded(sandbox, path, WorkItem("doc", IMAGE, 0, 3, "a.tif"), no_ocr)
+    assert ["cut short" in unit.error for unit in units] == [False, False, True]
+    for page, colour in enumerate([(255, 0, 0), (0, 255, 0)], 1):
+        image = open_png(sandbox.render(path, IMAGE, Locator(page=page), dpi=150, box=None, max_pixels=LOTS))
+        assert image.convert("RGB").getpixel((5, 5)) == colour
+
+
 def test_of_an_animation_only_frames_that_differ_are_pages_and_not_too_many(sandbox, put):
     still, other = Image.new("RGB", (40, 40), "white"), Image.new("RGB", (40, 40), "navy")
     speck = still.copy()

@@ -5,8 +5,7 @@ Each page of a TIFF, each still of an animation is a page.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -53,15 +52,19 @@ class ImageSource:
         # The check below replaces Pillow's, which only warns up to twice its limit.
         Image.MAX_IMAGE_PIXELS = None
         with damage(UNREADABLE):
-            _add_heif(opening.path)
-            self._image = Image.open(opening.path, formats=FORMATS)
+            self._file = opening.path.open("rb")
         try:
+            with damage(UNREADABLE):
+                _add_heif(self._file)
+                # No path: Pillow maps the pixels of one, with rows and columns exchanged where a TIFF is turned.
+                self._image = Image.open(self._file, formats=FORMATS)
             self._check_size()
-        except DecodeError:
-            self._image.close()
+        except Exception:
+            self._file.close()
             raise
         self._shown: tuple[int, Image.Image] | None = None
         self._stills: tuple[list[int], int] | None = None
+        self._damaged: set[int] = set()
 
     def probe(self) -> Probe:
         width, height = self._image.size
@@ -140,6 +143,7 @@ class ImageSource:
 
     def close(self) -> None:
         self._image.close()
+        self._file.close()
 
     def _check_size(self) -> None:
         width, height = self._image.size
@@ -160,8 +164,35 @@ class ImageSource:
         raise DecodeError(f"{has} and has no {locator}" if count == 1 else f"{has} and no {locator}")
 
     def _frames(self) -> int:
+        if isinstance(self._image, TiffImageFile):
+            return self._frames_of_tiff(self._image)
         with damage(DAMAGED):
             return int(getattr(self._image, "n_frames", 1))
+
+    def _frames_of_tiff(self, image: TiffImageFile) -> int:
+        """How many frames a TIFF has, those included whose directory is damaged or cut off, which are remembered.
+
+        Pillow does not fail a second time at such a frame: it shows the frame before.
+        """
+        try:
+            return image.n_frames
+        except Exception as error:
+            if is_memory_error(error):
+                raise
+        frame = 0
+        # Two in a row: the chain of directories leads nowhere.
+        while not {frame - 2, frame - 1} <= self._damaged:
+            try:
+                image.seek(frame)
+            except EOFError:
+                break
+            except Exception as error:
+                if is_memory_error(error):
+                    raise
+                self._damaged.add(frame)
+            frame += 1
+        image.seek(0)
+        return frame
 
     def _pages(self) -> tuple[list[int], int]:
         """The frame (from 0) of each page, and how many frames that should be pages are not."""
@@ -180,7 +211,7 @@ class ImageSource:
 
     def _is_preview(self, frame: int) -> bool:
         """Whether a frame of a TIFF says that it is another one in small."""
-        if not isinstance(self._image, TiffImageFile):
+        if not isinstance(self._image, TiffImageFile) or frame in self._damaged:
             return False
         with damage(DAMAGED):
             self._image.seek(frame)
@@ -225,6 +256,8 @@ class ImageSource:
         """The upright picture of a page; the last one is held, since text and pixels are mostly requested together."""
         if self._shown is None or self._shown[0] != page:
             frame = 0 if page == 1 else self._pages()[0][page - 1]
+            if frame in self._damaged:
+                raise DecodeError(DAMAGED)
             with damage(DAMAGED):
                 if frame or self._image_is_elsewhere(frame):
                     self._image.seek(frame)
@@ -237,11 +270,10 @@ class ImageSource:
         return bool(getattr(self._image, "tell", int)() != frame)
 
 
-def _add_heif(path: Path) -> None:
+def _add_heif(file: BinaryIO) -> None:
     """Teach Pillow to read HEIC, where that is what it is going to see."""
-    with path.open("rb") as file:
-        if file.read(8)[4:] != b"ftyp":
-            return
+    if file.read(8)[4:] != b"ftyp":
+        return
     from pillow_heif import register_heif_opener
 
     register_heif_opener(thumbnails=False)
