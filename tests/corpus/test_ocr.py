@@ -2,6 +2,7 @@ import zlib
 from collections.abc import Sequence
 
 import numpy as np
+import pymupdf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -207,6 +208,55 @@ def test_a_turned_picture_is_read_in_the_frame_that_its_reader_sees(turn: int) -
     [first] = [word.box for word in seen.words if word.text == "The"]
     expected = {0: (0.05, 0.1), 90: (0.9, 0.05), 180: (0.95, 0.9), 270: (0.1, 0.95)}[turn]
     assert first.x0 - 0.2 < expected[0] < first.x1 + 0.2 and first.y0 - 0.2 < expected[1] < first.y1 + 0.2
+
+
+@pytest.mark.parametrize("turn", [90, 270])
+def test_short_figures_of_a_picture_on_its_side_are_all_read(engine: OcrEngine, turn: int) -> None:
+    rows = (
+        ("Depot", "Coal", "Coke", "Peat"),
+        ("Hamar", "731", "212", "96"),
+        ("Lier", "604", "188", "75"),
+        ("Voss", "559", "143", "64"),
+    )
+    picture = Image.new("RGB", (1400, 900), "white")
+    draw = ImageDraw.Draw(picture)
+    for row, texts in enumerate(rows):
+        for column, text in enumerate(texts):
+            draw.text((110 + 300 * column, 150 + 90 * row), text, "black", ImageFont.load_default(46))
+    seen = engine.read(np.rot90(np.asarray(picture), -turn // 90))
+    assert sorted(word.text for word in seen.words) == sorted(text for row in rows for text in row)
+    assert {word.turn for word in seen.words} == {turn}
+
+
+@pytest.mark.parametrize("turn", [0, 90, 270])
+@pytest.mark.parametrize(
+    ("font", "lines"),
+    [
+        ("japan", ("市立図書館からの通知", "蔵書は八万六千冊です。", "館長は佐藤健一です。")),
+        ("china-s", ("关于渡口的通知", "渡船的票价是三十五元。", "开船时间是早上七点。")),
+    ],
+)
+def test_rows_of_chinese_and_japanese_on_their_side_are_read(
+    engine: OcrEngine, font: str, lines: tuple[str, ...], turn: int
+) -> None:
+    page = pymupdf.open().new_page(width=500, height=350)
+    for row, text in enumerate(lines):
+        page.insert_text((55, 85 + 35 * row), text, fontname=font, fontsize=22)
+    pixels = page.get_pixmap(dpi=144)
+    picture = np.frombuffer(pixels.samples, np.uint8).reshape(pixels.height, pixels.width, 3)
+    seen = engine.read(np.ascontiguousarray(np.rot90(picture, -turn // 90)))
+    assert "".join(seen.text.split()) == "".join(lines)
+    assert {word.turn for word in seen.words} == {turn}
+
+
+def test_a_second_reading_that_has_fewer_letters_does_not_stand_for_the_first(
+    engine: OcrEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = [OcrLine("港の灯台は千九百十二年に", rectangle(x, 40, x + 40, 560)) for x in (300, 200, 100)]
+    readings = iter([columns, [OcrLine("港", rectangle(10, 10, 50, 50), confidence=0.6)]])
+    monkeypatch.setattr(engine, "_lines", lambda _: next(readings))
+    seen = engine.reading(np.random.default_rng(1).integers(0, 255, (600, 400, 3), dtype=np.uint8))
+    assert (list(seen.lines), seen.turn) == (columns, 90)
 
 
 def test_a_stored_reading_gives_the_text_that_it_gave_before(engine: OcrEngine) -> None:

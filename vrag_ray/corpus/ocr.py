@@ -50,6 +50,8 @@ TURNED_ASPECT = 1.5
 SURE = 0.9
 """Mean confidence of a picture that stands upright, at least; below it a sample of its lines is read upside down."""
 CLEARLY = 0.1
+AS_MUCH = 0.9
+"""Share of the letters of a first reading that a second one must have to stand in its place."""
 LEAST_CONFIDENCE = 0.6
 """Below it what OCR reads is nonsense: nobody should find or quote it."""
 LEAST_OF_A_LINE = 0.5
@@ -192,7 +194,8 @@ class OcrEngine:
     def reading(self, picture: Picture) -> Reading:
         """The lines of ``picture``.
 
-        A picture that reads badly is read again as it would stand upright, if a sample of its lines reads better so.
+        A picture that lies on its side is read again as it would stand upright: the detector joins or misses short
+        figures there. So is one that reads badly, if a sample of its lines reads better so.
         """
         height, width = picture.shape[:2]
         if is_blank(picture):
@@ -203,27 +206,36 @@ class OcrEngine:
             more = ((0, max(0, least - height)), (0, max(0, least - width)), (0, 0))
             picture = np.pad(picture, more, mode="edge")
         lines = self._lines(picture)
-        turn, is_read = self._turn(picture, [line for line in lines if line.confidence >= LEAST_OF_A_LINE])
+        turn, is_read = self._turn(picture, lines)
         if not is_read:
             upright = np.ascontiguousarray(np.rot90(picture, turn // 90))
-            lines = [turned_line(line, turn, picture.shape[1], picture.shape[0]) for line in self._lines(upright)]
+            again = [turned_line(line, turn, picture.shape[1], picture.shape[0]) for line in self._lines(upright)]
+            if _letters_read(again) >= AS_MUCH * _letters_read(lines):
+                lines = again
+            else:
+                turn = 0 if turn == 180 else 90
         return Reading(width, height, turn, tuple(lines))
 
     def _turn(self, picture: Picture, lines: Sequence[OcrLine]) -> tuple[int, bool]:
         """By how many degrees clockwise the lines are turned, and whether they were read as that demands."""
+        clear = [line for line in lines if line.confidence >= LEAST_OF_A_LINE]
+        if 2 * sum(_length(line.quad) for line in clear) > sum(_length(line.quad) for line in lines):
+            lines = clear
         if not lines:
             return 0, True
         quads = sorted((line.quad for line in lines), key=_length, reverse=True)[:SAMPLE]
         tall = 2 * sum(_bottom(q) - _top(q) > TURNED_ASPECT * _width(q) for q in quads) > len(quads)
-        if _confidence(lines) >= SURE:
-            # RapidOCR reads tall lines downwards by itself, columns of Chinese and Japanese among them.
-            return (90 if tall else 0), True
+        is_sure = _confidence(lines) >= SURE
         if not tall:
+            # Where nothing is clear, there is no text, or one that is not known: neither has an upper edge.
+            if is_sure or not clear:
+                return 0, True
             here, over = (self._sample(picture, quads, turn) for turn in (0, 180))
             return (180, False) if over > here + CLEARLY else (0, True)
-        if self._is_vertical(picture, quads):
+        # RapidOCR reads tall lines downwards by itself, columns of Chinese and Japanese among them.
+        down, up = (1.0, 0.0) if is_sure else (self._sample(picture, quads, turn) for turn in (90, 270))
+        if up <= down + CLEARLY and self._is_vertical(picture, quads):
             return 90, True
-        down, up = (self._sample(picture, quads, turn) for turn in (90, 270))
         return (90 if down >= up else 270), False
 
     def _sample(self, picture: Picture, quads: Sequence[Quad], turn: int) -> float:
@@ -325,6 +337,12 @@ def _own_turn(line: OcrLine, turn: int) -> int:
 def _confidence(lines: Sequence[OcrLine]) -> float:
     """Mean over the characters."""
     return sum(line.confidence * len(line.text) for line in lines) / sum(len(line.text) for line in lines)
+
+
+def _letters_read(lines: Sequence[OcrLine]) -> float:
+    """The characters that are no blanks, each counted by the confidence in its line."""
+    clear = [line for line in lines if line.confidence >= LEAST_OF_A_LINE]
+    return sum(line.confidence * len("".join(line.text.split())) for line in clear)
 
 
 def _skew(lines: Sequence[OcrLine], turn: int) -> int:
