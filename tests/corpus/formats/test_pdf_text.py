@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -262,6 +263,42 @@ def test_a_stamp_on_a_scan_does_not_stand_for_its_text() -> None:
     found = read(page, ocr_of("The annual rent is 48,700 euros.", 0.2, 0.5))
     assert found.text == f"{SEEN}\nThe annual rent is 48,700 euros."
     assert found.ocr
+
+
+def diagonal(page: pymupdf.Page) -> None:
+    turn = (pymupdf.Point(100, 700), pymupdf.Matrix(45))
+    page.insert_text((100, 700), "UNOFFICIAL COPY", fontsize=64, color=(0.8, 0.8, 0.8), morph=turn)
+
+
+def large(page: pymupdf.Page) -> None:
+    page.insert_text((50, 440), "CONFIDENTIAL", fontsize=64, color=(0.8, 0.8, 0.8))
+
+
+def tiled(page: pymupdf.Page) -> None:
+    for place in range(39):
+        at = (40 + 190 * (place % 3), 60 + 60 * (place // 3))
+        page.insert_text(at, "Licensed to A. Vik", fontsize=12, color=(0.8, 0.8, 0.8))
+
+
+@pytest.mark.parametrize(
+    ("mark", "words"), [(diagonal, "UNOFFICIAL COPY"), (large, "CONFIDENTIAL"), (tiled, "Licensed to A. Vik")]
+)
+def test_a_watermark_over_a_scan_does_not_stand_for_its_text(mark: Draw, words: str) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=595, height=842)
+    data = io.BytesIO()
+    Image.new("L", (60, 84), 255).save(data, "PNG")
+    page.insert_image(page.rect, stream=data.getvalue())
+    mark(page)
+    page = pymupdf.open(stream=document.tobytes(), filetype="pdf")[0]
+    seen = [word for y in (0.2, 0.5, 0.7) for word in ocr_of("The annual rent is 48,700 euros.", 0.1, y).words]
+    # OCR reads the watermark too.
+    layer = read(page).words
+    found = read(page, OcrText("", (*seen, *layer)))
+    assert found.ocr
+    counts = Counter(word.text for word in found.words)
+    assert counts == Counter(word.text for word in (*seen, *layer))
+    assert set(words.split()) < set(counts)
 
 
 def test_a_picture_beside_a_page_of_text_is_not_read() -> None:

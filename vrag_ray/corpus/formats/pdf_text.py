@@ -15,10 +15,10 @@ import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from operator import attrgetter
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
@@ -86,6 +86,16 @@ these a gap between words is at least; heights of the largest gap within a line.
 PICTURE_SHARE = 0.5
 """A page of which pictures cover more is a scan where words cover less than ``LITTLE_TEXT``."""
 LITTLE_TEXT = 0.04
+LARGE_TYPE = 0.04
+"""Height of a word in longer sides of the page, from which on its letters count, not how large they are: a watermark,
+or a stamp."""
+MOST_ASKEW = 10
+"""Degrees by which the text of a scan may be askew; what is more so lies across it, as a watermark does."""
+REPEATED = 4
+"""Lines of the same words on a scan, from which on they are a pattern over it."""
+LEAST_COMMON_RUN, ALIKE, AS_HIGH = 3, 0.6, 0.7
+"""Letters in a run that a word that OCR reads in the place of a watermark shares with it; the share of its letters in
+such runs, and of the watermark's height, from which on it is the watermark, and not the scan beneath."""
 BAD_LETTERS = 0.1
 """Share of characters that say nothing (controls, U+FFFD, private use), from which on a line cannot be read."""
 LEAST_BAD = 5
@@ -226,7 +236,7 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
     if ocr is None:
         if unreadable or doubtful:
             notices.append("its text cannot be read as it stands in the file, and OCR is off")
-    elif too_little or unreadable or doubtful or badly_read or _is_scan(page, lines):
+    elif (is_scan := _is_scan(page, lines, aspect)) or too_little or unreadable or doubtful or badly_read:
         seen = ocr(None)
         remaining = [line for line in lines if line not in unreadable]
         if badly_read and 2 * _noise([word.text for word in seen.words]) < _noise(texts):
@@ -248,7 +258,8 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
             else:
                 notices.append(f"{dropped} lines cannot be read as they stand in the file: OCR read them")
         notices.extend(seen.notices)
-        added = _beside(seen.words, _words_of(remaining))
+        marks = _watermarks(remaining, aspect) if is_scan else {}
+        added = _beside(seen.words, _words_of(remaining), marks)
         return replace(
             composed([*_words_of(remaining), *added], aspect, ocr=bool(added), notices=notices),
             confidence=seen.confidence,
@@ -954,9 +965,59 @@ def _is_of_signs(text: str) -> bool:
     return 2 * sum(map(len, odd)) > len("".join(text.split()))
 
 
-def _is_scan(page: pymupdf.Page, lines: Sequence[_Line]) -> bool:
-    """Whether pictures cover most of the page and its words little of it, as a stamp or a page number on a scan."""
-    return sum(_area(word.box.as_tuple()) for word in _words_of(lines)) <= LITTLE_TEXT and _is_filled(page)
+def _is_scan(page: pymupdf.Page, lines: Sequence[_Line], aspect: float) -> bool:
+    """Whether pictures cover most of the page and its words little of it, as a stamp, a page number or a watermark on a
+    scan.
+
+    A word counts once, however often it is repeated, and with no larger type than that of a heading.
+    """
+    areas: dict[str, float] = {}
+    for word in _words_of(lines):
+        if _lies_across(word):
+            continue
+        u0, v0, u1, v1 = upright(word, aspect)
+        most = LARGE_TYPE * max(1.0, aspect)
+        shrunk = min(1.0, most / (v1 - v0)) ** 2
+        key = word.text.casefold()
+        areas[key] = max(areas.get(key, 0.0), (u1 - u0) * (v1 - v0) * shrunk / aspect)
+    return sum(areas.values()) <= LITTLE_TEXT and _is_filled(page)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """What lies over a scan: the letters of its line, and its height in heights of the page."""
+
+    letters: str
+    height: float
+
+    def is_read_as(self, word: Word) -> bool:
+        """Whether what OCR saw in its place is the mark, or a piece of it."""
+        letters = word.text.casefold()
+        blocks = SequenceMatcher(None, self.letters, letters, False).get_matching_blocks()
+        # Single letters and pairs are common to all words.
+        common = sum(block.size for block in blocks if block.size >= min(LEAST_COMMON_RUN, len(letters)))
+        return word.box.y1 - word.box.y0 >= AS_HIGH * self.height and common >= ALIKE * len(letters)
+
+
+def _watermarks(lines: Sequence[_Line], aspect: float) -> dict[int, _Mark]:
+    """By the id of the word: those that lie across a scan, are large, or stand in lines that are repeated.
+
+    The scan shows beneath them, and between them.
+    """
+    texts = ["".join(word.text for word in line.words).casefold() for line in lines]
+    times = Counter(texts)
+    most = LARGE_TYPE * max(1.0, aspect)
+    marks: dict[int, _Mark] = {}
+    for line, text in zip(lines, texts, strict=True):
+        for word in line.words:
+            _, v0, _, v1 = upright(word, aspect)
+            if _lies_across(word) or v1 - v0 > most or times[text] >= REPEATED:
+                marks[id(word)] = _Mark(text, min(v1 - v0, most))
+    return marks
+
+
+def _lies_across(word: Word) -> bool:
+    return abs((word.turn + 45) % 90 - 45) > MOST_ASKEW
 
 
 def is_badly_read(page: pymupdf.Page, words: Sequence[str]) -> bool:
@@ -1000,10 +1061,14 @@ def _is_at(word: Word, places: Sequence[Box]) -> bool:
     return any(_stand_together(word.box, place) for place in places)
 
 
-def _beside(seen: Sequence[Word], readable: Sequence[Word]) -> list[Word]:
-    """The words that OCR saw where no word of the layer stands."""
-    boxes = list(map(attrgetter("box"), readable))
-    return [word for word in seen if not any(_stand_together(word.box, box) for box in boxes)]
+def _beside(seen: Sequence[Word], readable: Sequence[Word], marks: Mapping[int, _Mark]) -> list[Word]:
+    """The words that OCR saw where no word of the layer stands, or only a mark that is another."""
+    places = [(word.box, marks.get(id(word))) for word in readable]
+    return [
+        word
+        for word in seen
+        if not any((mark is None or mark.is_read_as(word)) and _stand_together(word.box, box) for box, mark in places)
+    ]
 
 
 def _stand_together(box: Box, other: Box) -> bool:
