@@ -416,6 +416,33 @@ def test_what_spells_nothing_in_a_script_that_ocr_does_not_know_stays_with_a_not
     assert found.notices == ("3 lines spell no language as they stand in the file, and OCR cannot read them",)
 
 
+@pytest.mark.parametrize("lost", ["\ufffd", "\ue001", "\uf001", "\u0003"])
+def test_lines_that_lack_a_ligature_are_read_by_ocr(lost: str) -> None:
+    lines = ("Its o#cers con$rmed it in the $rst week.", "The accounts of the $rm are sound.")
+    page = page_of(garbled(lambda letter: lost if letter in "#$" else letter, *lines))
+    whole = [line.replace("#", "ffi").replace("$", "fi") for line in lines]
+    seen = [word for row, line in enumerate(whole) for word in ocr_of(line, 0.12, 0.225 + 0.0237 * row).words]
+    found = read(page, OcrText("", tuple(seen)))
+    assert found.text.splitlines() == [SEEN, *whole]
+
+
+def test_a_line_of_which_little_can_be_read_is_read_by_ocr() -> None:
+    line = "The first harbour of Lier"
+    page = page_of(garbled(lambda letter: letter if letter in "T " else "\ufffd", line))
+    found = read(page, ocr_of(line, 0.12, 0.225))
+    assert found.text.splitlines() == [SEEN, line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["#the fee is due", "The fee # due in May", "the fee #due in May", "Fees ####### 12", "Fees # # # # 12", "x # y"],
+)
+def test_bullets_signs_and_dotted_lines_of_such_characters_are_no_missing_letters(line: str) -> None:
+    page = page_of(garbled(lambda letter: "\uf0b7" if letter == "#" else letter, line))
+    found = read(page, ocr_of("never read", 0.12, 0.6))
+    assert not found.ocr and "never read" not in found.text
+
+
 def test_a_page_that_ocr_cannot_read_either_is_said_to_be_unread() -> None:
     page = page_of(garbled(lambda letter: "\ufffd", *NOTES))
     found = read(page, ocr_of("5 .", 0.13, 0.2345))

@@ -100,6 +100,8 @@ BAD_LETTERS = 0.1
 """Share of characters that say nothing (controls, U+FFFD, private use), from which on a line cannot be read."""
 LEAST_BAD = 5
 """Such characters in a line of nothing else, at least."""
+LEAST_LOST = 3
+"""U+FFFD in a line, at least, that is more of these than of what can be read."""
 BAD_SHARE = 0.03
 """Share of a page's characters in lines that cannot be read, from which on the page is read by OCR."""
 LEAST_JUDGED = 40
@@ -161,6 +163,11 @@ _BULLET = re.compile(
     "\u27a2\u27a4\uf000-\uf0ff](?=\\w)"
 )
 """The last are those of fonts of symbols."""
+_LOST = f"{UNREADABLE.pattern}{{1,2}}"
+_LIGATURE = re.compile(rf"[^\W\d_]{_LOST}[a-z]{{2}}|[a-z]{{2}}{_LOST}[a-z]")
+_INITIAL_LIGATURE = re.compile(rf"(?![\uf020-\uf0ff]){_LOST}[a-z]{{2}}")
+"""What is left out are signs of fonts of symbols; before the first word of a line, any of these is a bullet."""
+_THREE_LETTERS = re.compile(r"[^\W\d_]{3}")
 SPACELESS_OR_SIGN = re.compile(rf"[{CJK}\u3000-\u303f\uff00-\uffef]")
 _MISNAMED_FF = re.compile("(?<=[a-z])\u21b5|\u21b5(?=[a-z])")
 """The arrow as which some printers to PDF name TeX's ligature of two f."""
@@ -841,10 +848,25 @@ def _is_unreadable(raw: str) -> bool:
     A bullet or a dotted line of such characters beside words that can be read is decoration.
     """
     words = raw.split()
+    if _lacks_letters(words):
+        return True
     mixed = sum(len(UNREADABLE.findall(word)) for word in words if UNREADABLE.sub("", word))
     if mixed:
         return mixed > 1 and mixed > BAD_LETTERS * len(raw)
     return len(raw) >= LEAST_BAD and not UNREADABLE.sub("", "".join(words))
+
+
+def _lacks_letters(words: Sequence[str]) -> bool:
+    """Whether words of a line lack a letter, as for a ligature that has no name, or the line lacks words."""
+    if any(_LIGATURE.search(word) for word in words) or any(_INITIAL_LIGATURE.match(word) for word in words[1:]):
+        return True
+    lost = [word for word in words if not UNREADABLE.sub("", word) and "\ufffd" in word]
+    # A dotted line is one word, or many of one dot.
+    if len({len(word) for word in lost if len(word) > 1}) > 1:
+        return True
+    whole = "".join(words)
+    bad = whole.count("\ufffd")
+    return bad >= LEAST_LOST and 2 * bad > len(whole) > bad and not any(map(_THREE_LETTERS.search, words))
 
 
 def _doubtful(lines: Sequence[_Line], aspect: float) -> dict[str, list[_Line]]:
