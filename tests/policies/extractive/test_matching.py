@@ -11,6 +11,7 @@ from tests.support.agent_pages import HEIGHT, WIDTH, put, scattered, table
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.corpus.tables import tables
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
+from vrag_ray.policies.extractive.cut_page import cut_page
 from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import terms
@@ -337,6 +338,22 @@ people: those on land and others."""
         "crane: Thor, tonnes: 12",
         "There are two kinds of people: those on land and others.",
     ]
+
+
+def test_sentences_within_a_line_without_blanks_are_sentences_of_their_own() -> None:
+    sheet = page([
+        *put(50, 100, "这座塔建于乾隆九年、高三十一丈。守塔人名叫李长青、他"),
+        *put(50, 115, "每天点灯十二盏。他住在塔中。"),
+    ])  # fmt: skip
+    cut = cut_page(sheet, PassageKind.PAGE, "")
+    assert [span.text for span in cut.spans] == [
+        "这座塔建于乾隆九年、高三十一丈。",
+        "守塔人名叫李长青、他每天点灯十二盏。",
+        "他住在塔中。",
+    ]
+    first, second, _ = cut.spans
+    assert first.box is not None
+    assert second.words[0].box.x0 == pytest.approx(first.box.x1)
 
 
 def test_a_line_that_ends_before_it_must_ends_what_it_says() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vrag_ray.corpus.tables import Table, tables
-from vrag_ray.policies.extractive.layout import Row, Span, rows, sentences, text_sentences
+from vrag_ray.policies.extractive.layout import Row, Span, cut_at_stops, rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.policies.extractive.stem_index import StemIndex
 from vrag_ray.types import Cue, PageText, PassageKind
@@ -40,6 +40,7 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
     from its frames. A pure function of its arguments, and slow enough to be remembered: some tens of milliseconds."""
     if not page.words and not page.text.strip():
         page = replace(page, text=passage_text)
+    page = replace(page, words=cut_at_stops(page.words))
     timed = captions(page.text, page.locator) if kind is PassageKind.CLIP else []
     found = [table.with_heads_in(page.text) for table in tables(page.words, page.aspect)]
     spans = sentences(page, found)

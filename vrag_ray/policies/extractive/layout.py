@@ -38,7 +38,7 @@ _CAPTION_NUMBER = re.compile(rf"(?:{NUMBERED_NAMES})\.? \d[\w.-]*\.", re.IGNOREC
 """``Figure 2.`` is the beginning of its caption."""
 _ORDINAL = re.compile(r"^\d{1,2}\.$")
 """``12. März``, or the number of an item."""
-_UNSPACED_END = re.compile(r"(?<=[。！？])(?![」』”’）)\s])")  # noqa: RUF001
+_UNSPACED_END = re.compile(r"(?<=[。！？])(?=[^」』”’）)\s])")  # noqa: RUF001
 _NAMED_ROW = re.compile(r"[^:.!?]{1,60}: [^:]*[^:\s], [^:,.!?]{1,60}: ")
 """``crane: Odin, tonnes: 73``"""
 _ITEM = re.compile(
@@ -195,6 +195,31 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
                 found.append(_span(current))
                 current = []
     return _over_page_end(found, page)
+
+
+def cut_at_stops(words: Sequence[Word]) -> tuple[Word, ...]:
+    """``words``, those of scripts without blanks cut behind each full stop inside of them: such a word is a whole line.
+
+    Their letters are of one width, so each part has its share of the box.
+    """
+    cut: list[Word] = []
+    for word in words:
+        parts = _UNSPACED_END.split(word.text)
+        if len(parts) == 1 or word.turn not in (0, 90):
+            cut.append(word)
+            continue
+        box, start = word.box, 0
+        for part in parts:
+            first, last = start / len(word.text), (start + len(part)) / len(word.text)
+            wide, high = box.x1 - box.x0, box.y1 - box.y0
+            own = (
+                replace(box, x0=box.x0 + wide * first, x1=box.x0 + wide * last)
+                if word.turn == 0
+                else replace(box, y0=box.y0 + high * first, y1=box.y0 + high * last)
+            )
+            cut.append(Word(part, own, word.turn))
+            start += len(part)
+    return tuple(cut)
 
 
 def _over_page_end(spans: list[Span], page: PageText) -> list[Span]:
