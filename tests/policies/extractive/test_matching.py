@@ -356,6 +356,16 @@ def test_sentences_within_a_line_without_blanks_are_sentences_of_their_own() -> 
     assert second.words[0].box.x0 == pytest.approx(first.box.x1)
 
 
+def test_a_sentence_goes_on_in_the_next_column_of_vertical_type() -> None:
+    words = [
+        Word("守塔人名叫李长青、他", Box(0.7, 0.1, 0.72, 0.3), 90),
+        Word("每天点灯十二盏。塔高", Box(0.64, 0.1, 0.66, 0.3), 90),
+        Word("三十一丈。", Box(0.58, 0.1, 0.6, 0.2), 90),
+    ]
+    spans = cut_page(page(words), PassageKind.PAGE, "").spans
+    assert [span.text for span in spans] == ["守塔人名叫李长青、他每天点灯十二盏。", "塔高三十一丈。"]
+
+
 def test_a_line_that_ends_before_it_must_ends_what_it_says() -> None:
     listed = ["Crew of fourteen", "Draught 3.4 metres", "Flag of Norway", "Built in the yard of Bergen in 1961"]
     words = [word for number, line in enumerate(listed) for word in put(50, 100 + 14 * number, line)]

@@ -22,6 +22,8 @@ MAX_SENTENCE_WORDS = 60
 MAX_HEADING_WORDS = 10
 NEAR_LINES = 3
 """Lines on either side that say how far a line may reach."""
+LINE_GAP, COLUMN_GAP = 0.8, 3.0
+"""Heights of a line between two lines of one sentence, at most; widths of a column of vertical Chinese or Japanese."""
 LARGE = 1.15
 """Heights of most lines from which on a line is a headline, which is broken where it looks well."""
 
@@ -352,7 +354,8 @@ def _breaks(word: Word, following: Word, aspect: float) -> bool:
     height, other = bottom - top, next_bottom - next_top
     if next_top < bottom - height / 2 and next_bottom > top + height / 2:
         return max(next_u0 - u1, u0 - next_u1) > 2 * CELL_GAP * height
-    if next_bottom <= top or next_top - bottom > 0.8 * height:
+    is_vertical = word.turn == following.turn == 90 and not word.text[-1:].isascii()
+    if next_bottom <= top or next_top - bottom > (COLUMN_GAP if is_vertical else LINE_GAP) * height:
         return True
     return max(height, other) > 1.3 * min(height, other) or following.text[:1] in "•–▪●*"  # noqa: RUF001
 
