@@ -115,3 +115,22 @@ def test_an_encoding_that_a_page_states_and_is_not_in_is_unlikely():
     assert not is_unlikely(data, "koi8-r")
     assert not is_unlikely(GERMAN.encode("cp1252"), "iso-8859-15")
     assert not is_unlikely(b"plain", "cp1252")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12:00 pump alarm \x07 level 4\n",
+        "\x02The pump runs until nine in the evening.\x03\n",
+        "pump one\0pump two\0pump three\0",
+        "The pump runs.\0",
+        "pump\x1cvalve\x1ftank\n",
+    ],
+)
+def test_a_short_text_with_few_control_characters_is_no_binary_data(text):
+    decoded = decode_text(text.encode())
+    assert (decoded.text, decoded.notice) == (text, "")
+
+
+def test_the_mark_of_the_end_of_a_dos_file_and_what_fills_its_block_are_no_text():
+    assert decode_text(b"The pump runs.\r\n\x1a\0\0\0\0").text == "The pump runs.\r\n"

@@ -24,6 +24,10 @@ MOST_STRAY = 0.02
 """Share of the characters beyond ASCII that may be damaged in a text that is UTF-8 otherwise."""
 MOST_CONTROL = 0.01
 """Share of control characters above which a file is no text."""
+FEW_CONTROL = 3
+"""Control characters that a short text may hold: a bell, or the marks of the ends of a message."""
+MOST_OF_FEW = 1 / 8
+"""Their share of a text at most."""
 PLAUSIBLE = 0.6
 """Mean score of the characters beyond ASCII below which an encoding is not believed."""
 
@@ -33,7 +37,13 @@ SHORTEST_UNMARKED = 16
 """Bytes of Chinese or Japanese in UTF-16 that are distinguished from other encodings without a mark and without a line
 end."""
 
-_CONTROL = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
+LEAST_ZEROS = 1 / 4
+"""Share of zero bytes in UTF-16 whose bytes are all ASCII; Latin letters in it have one each."""
+
+_CONTROL = re.compile(r"[\x00-\x07\x0e-\x1a]")
+"""Without the separators of files, groups, records and units (0x1C to 0x1F), which part words."""
+_ASCII_WITH_ZEROS = re.compile(rb"[\0\t-\r\x1b-\x7e]*")
+_END_OF_DOS_FILE = re.compile(rb"\x1a[\x1a\0]*\Z")
 _MARKS = (
     (b"\xff\xfe\0\0", "utf-32"),
     (b"\0\0\xfe\xff", "utf-32"),
@@ -96,6 +106,8 @@ def decode_text(data: bytes) -> DecodedText:
     head = data[:LOOKED_AT]
     if wide := _unmarked_unicode(head):
         return _read_as(data, wide)
+    data = _END_OF_DOS_FILE.sub(b"", data) or data
+    head = data[:LOOKED_AT]
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -105,15 +117,20 @@ def decode_text(data: bytes) -> DecodedText:
     return _as_text(text)
 
 
-def _as_text(text: str, notice: str = "") -> DecodedText:
-    """``text``, unless it holds more control characters than any text does."""
+def _as_text(text: str, notice: str = "", few: int = FEW_CONTROL) -> DecodedText:
+    """``text``, unless it holds more control characters than any text does; ``few`` are always allowed."""
     first = _CONTROL.search(text)
-    if first is not None and len(_CONTROL.findall(text)) > MOST_CONTROL * len(text):
+    if first is not None and _is_binary(text, few):
         raise DecodeError(
             f"holds binary data (character {ord(first[0])} at {first.start()}) and is no text: name it by what it is, "
             "or leave it out"
         )
     return DecodedText(text, notice)
+
+
+def _is_binary(text: str, few: int = FEW_CONTROL) -> bool:
+    count = len(_CONTROL.findall(text))
+    return count > MOST_CONTROL * len(text) and (count > few or count > MOST_OF_FEW * len(text))
 
 
 def _read_as(data: bytes, encoding: str) -> DecodedText:
@@ -168,13 +185,13 @@ def _detected(data: bytes, head: bytes, start: int) -> DecodedText:
     for candidate in _CANDIDATES:
         # A head may end inside a character.
         text = head.decode(candidate.name, "ignore" if len(head) == LOOKED_AT else "replace")
-        if "\ufffd" in text or (_CONTROL.search(text) and len(_CONTROL.findall(text)) > MOST_CONTROL * len(text)):
+        if "\ufffd" in text or _is_binary(text, few=0):
             continue
         scored.append((candidate.score(text) * candidate.prior, candidate.name))
     best, name = max(scored, key=lambda pair: pair[0], default=(0.0, ""))
     if best < PLAUSIBLE:
         # Binary data has control characters in every encoding.
-        _as_text(head.decode("latin-1"))
+        _as_text(head.decode("latin-1"), few=0)
         name = _guessed(head)
     if not name:
         raise DecodeError(
@@ -209,6 +226,9 @@ def _guessed(head: bytes) -> str:
 
 def _unmarked_unicode(head: bytes) -> str:
     """UTF-16 or UTF-32 without a byte order mark; "" where the bytes are neither."""
+    if head.count(0) < LEAST_ZEROS * len(head) and _ASCII_WITH_ZEROS.fullmatch(head):
+        # A text with a few zero bytes, at its end for example: pairs of its letters would be Chinese characters.
+        return ""
     for name, width in (("utf-32-le", 4), ("utf-32-be", 4), ("utf-16-le", 2), ("utf-16-be", 2)):
         if len(head) < 2 * width or (len(head) < LOOKED_AT and len(head) % width):
             continue
