@@ -134,3 +134,23 @@ def test_a_short_text_with_few_control_characters_is_no_binary_data(text):
 
 def test_the_mark_of_the_end_of_a_dos_file_and_what_fills_its_block_are_no_text():
     assert decode_text(b"The pump runs.\r\n\x1a\0\0\0\0").text == "The pump runs.\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("Die Mühle läuft — Jörg, ".encode() + b"caf\xe9", "Die Mühle läuft — Jörg, caf\ufffd"),
+        ("Die Größe der Mühle beträgt ".encode() + b"\xff27 Meter.", "Die Größe der Mühle beträgt \ufffd27 Meter."),
+        ("Ein Lüfter, Größ".encode()[:-1], "Ein Lüfter, Grö\ufffd"),
+        (f"{GERMAN}\n{GERMAN}\nLüfter, ".encode() + "ö".encode()[:1], f"{GERMAN}\n{GERMAN}\nLüfter, \ufffd"),
+        (b"line\n" + "Lüfter, Gerät ".encode() + b"\x81\nline\n", "line\nLüfter, Gerät \ufffd\nline\n"),
+    ],
+)
+def test_a_damaged_or_cut_character_leaves_the_rest_of_a_short_text_in_utf8(data, text):
+    decoded = decode_text(data)
+    assert decoded.text == text
+    assert decoded.notice == "1 of its characters are damaged: it is not UTF-8 throughout"
+
+
+def test_a_last_letter_that_could_begin_a_character_of_utf8_is_no_cut_one():
+    assert decode_text("The pump stands in the café".encode("cp1252")).text == "The pump stands in the café"

@@ -43,6 +43,8 @@ LEAST_ZEROS = 1 / 4
 _CONTROL = re.compile(r"[\x00-\x07\x0e-\x1a]")
 """Without the separators of files, groups, records and units (0x1C to 0x1F), which part words."""
 _ASCII_WITH_ZEROS = re.compile(rb"[\0\t-\r\x1b-\x7e]*")
+_CUT_CHARACTER = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
+"""The beginning of a character of UTF-8 where a text is cut off."""
 _END_OF_DOS_FILE = re.compile(rb"\x1a[\x1a\0]*\Z")
 _MARKS = (
     (b"\xff\xfe\0\0", "utf-32"),
@@ -147,18 +149,41 @@ def shown(encoding: str) -> str:
 
 
 def _nearly_utf8(data: bytes) -> DecodedText | None:
-    """UTF-8 with a few damaged characters; None where the bytes are of another encoding."""
+    """UTF-8 with a few damaged characters; None where the bytes may be of another encoding."""
+    beyond, stray = _in_utf8(data)
+    return _with_damage(data) if beyond and stray <= MOST_STRAY * (beyond + stray) else None
+
+
+def _in_utf8(data: bytes) -> tuple[int, int]:
+    """How many characters beyond ASCII are right in UTF-8, and how many are damaged; a cut one at the end is neither."""
+    text = _CUT_CHARACTER.sub(b"", data).decode("utf-8-sig", "replace")[: LOOKED_AT * 10]
+    stray = text.count("\ufffd")
+    return sum(not char.isascii() for char in text) - stray, stray
+
+
+def _is_mostly_utf8(data: bytes) -> bool:
+    """Whether more characters are right in UTF-8 than damaged, and no other encoding gives a likely text: in a few
+    words of Chinese, pairs of bytes may be right in UTF-8 by chance."""
+    beyond, stray = _in_utf8(data)
+    return beyond > stray and _likeliest(data[:LOOKED_AT])[0] < PLAUSIBLE
+
+
+def _with_damage(data: bytes) -> DecodedText:
     text = data.decode("utf-8-sig", "replace")
     stray = text.count("\ufffd")
-    if stray > MOST_STRAY * sum(not char.isascii() for char in text[: LOOKED_AT * 10]):
-        return None
     return _as_text(text, f"{stray} of its characters are damaged: it is not UTF-8 throughout")
 
 
 def _mixed(data: bytes) -> DecodedText | None:
-    """UTF-8 in some lines and another encoding in others, as where files were put together; None where it is not so."""
+    """UTF-8 in some lines and another encoding in others, as where files were put together; None where it is not so.
+
+    A line in UTF-8 may have damaged characters where the whole text is UTF-8 mostly.
+    """
     lines = data.split(b"\n")
-    utf8 = [_is_utf8_line(line) for line in lines]
+    may_be_damaged = _is_mostly_utf8(data)
+    utf8 = [_is_utf8_line(line) or (may_be_damaged and _is_mostly_utf8(line)) for line in lines]
+    if all(utf8):
+        return _with_damage(data)
     beyond = [not line.isascii() for line in lines]
     if not any(map(bool.__and__, utf8, beyond)):
         return None
@@ -166,9 +191,11 @@ def _mixed(data: bytes) -> DecodedText | None:
     try:
         decoded = _detected(rest, rest[:LOOKED_AT], 0)
     except DecodeError:
-        return None
+        return _with_damage(data) if may_be_damaged else None
     others = iter(decoded.text.split("\n"))
-    text = "\n".join(line.decode() if fits else next(others, "") for line, fits in zip(lines, utf8, strict=True))
+    text = "\n".join(
+        line.decode("utf-8", "replace") if fits else next(others, "") for line, fits in zip(lines, utf8, strict=True)
+    )
     return _as_text(text, f"{utf8.count(False)} of its lines are not UTF-8: {decoded.notice.partition(':')[0]}")
 
 
@@ -181,14 +208,7 @@ def _is_utf8_line(line: bytes) -> bool:
 
 
 def _detected(data: bytes, head: bytes, start: int) -> DecodedText:
-    scored = []
-    for candidate in _CANDIDATES:
-        # A head may end inside a character.
-        text = head.decode(candidate.name, "ignore" if len(head) == LOOKED_AT else "replace")
-        if "\ufffd" in text or _is_binary(text, few=0):
-            continue
-        scored.append((candidate.score(text) * candidate.prior, candidate.name))
-    best, name = max(scored, key=lambda pair: pair[0], default=(0.0, ""))
+    best, name = _likeliest(head)
     if best < PLAUSIBLE:
         # Binary data has control characters in every encoding.
         _as_text(head.decode("latin-1"), few=0)
@@ -199,6 +219,18 @@ def _detected(data: bytes, head: bytes, start: int) -> DecodedText:
             "with `iconv -f ENCODING -t UTF-8`, where ENCODING is what it was written in"
         )
     return _read_as(data, name)
+
+
+def _likeliest(head: bytes) -> tuple[float, str]:
+    """The best score that an encoding has, and its name."""
+    scored = []
+    for candidate in _CANDIDATES:
+        # A head may end inside a character.
+        text = head.decode(candidate.name, "ignore" if len(head) == LOOKED_AT else "replace")
+        if "\ufffd" in text or _is_binary(text, few=0):
+            continue
+        scored.append((candidate.score(text) * candidate.prior, candidate.name))
+    return max(scored, key=lambda pair: pair[0], default=(0.0, ""))
 
 
 def is_unlikely(data: bytes, encoding: str) -> bool:
