@@ -143,6 +143,7 @@ def test_the_mark_of_the_end_of_a_dos_file_and_what_fills_its_block_are_no_text(
         ("Die Größe der Mühle beträgt ".encode() + b"\xff27 Meter.", "Die Größe der Mühle beträgt \ufffd27 Meter."),
         ("Ein Lüfter, Größ".encode()[:-1], "Ein Lüfter, Grö\ufffd"),
         (f"{GERMAN}\n{GERMAN}\nLüfter, ".encode() + "ö".encode()[:1], f"{GERMAN}\n{GERMAN}\nLüfter, \ufffd"),
+        (RUSSIAN.encode() + b" \xe9t", f"{RUSSIAN} \ufffdt"),
         (b"line\n" + "Lüfter, Gerät ".encode() + b"\x81\nline\n", "line\nLüfter, Gerät \ufffd\nline\n"),
     ],
 )
@@ -154,3 +155,41 @@ def test_a_damaged_or_cut_character_leaves_the_rest_of_a_short_text_in_utf8(data
 
 def test_a_last_letter_that_could_begin_a_character_of_utf8_is_no_cut_one():
     assert decode_text("The pump stands in the café".encode("cp1252")).text == "The pump stands in the café"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The gauge shows 21 °C ± 2 at the pump.",
+        "Length 14.2 ± 0.3 µm, angle 35°, area 12 m².",
+        "Toleranz: ±5 %",
+        "Dose 40 µg ± 3 µg per day",
+        "The tank holds 3½ gallons at £4.",
+        "© 2004 Pump Authority",
+        "ACME® pumps, 2×4 m",
+        "Note¹ costs 7 ¢, see § 12",
+        "The «heron» pump",
+        "Den »gule« pumpe",
+        "4¸, 5¸",
+    ],
+)
+def test_signs_of_the_western_code_page_are_no_letters_of_another(text):
+    decoded = decode_text(text.encode("cp1252"))
+    assert (decoded.text, decoded.notice) == (text, "read as CP1252: it is not UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Był kot.", "cp1250"),
+        ("Są dwa koty.", "iso8859-2"),
+        ("Řehoř Šťastný a žije", "iso8859-2"),
+        ("Işık Şahin, Muğla", "cp1254"),
+        ("Íþróttir á Alþingi, maðurinn býr þar", "cp1252"),
+        ("Žena a muž", "iso8859-2"),
+        ("Дом «Заря», 21 °C ± 2, § 4", "cp1251"),
+        ("Le prix est de 5 €, l'été à Évry", "iso8859-15"),
+    ],
+)
+def test_letters_that_are_signs_in_the_western_code_page_stay_letters(text, encoding):
+    assert decode_text(text.encode(encoding)).text == text

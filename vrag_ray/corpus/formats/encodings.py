@@ -20,6 +20,10 @@ LOOKED_AT = 50_000
 """Bytes of a file that decide its encoding."""
 SCORED = 2_000
 """Characters beyond ASCII that are scored: more would not change the result."""
+LONGEST_QUOTATION = 400
+"""Characters between two quotation marks."""
+CLEARLY_RIGHT = 8
+"""Characters beyond ASCII that are right in UTF-8, to each damaged one, in a text that is UTF-8 whatever else it may be."""
 MOST_STRAY = 0.02
 """Share of the characters beyond ASCII that may be damaged in a text that is UTF-8 otherwise."""
 MOST_CONTROL = 0.01
@@ -67,6 +71,19 @@ _ARABIC = ("ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهو
 _MARKS_OF_TYPE = frozenset("“”‘’„‚–—…«»‹›•·§°€£©®™№ ½¼¾")
 _INSIDE_WORDS = frozenset("’–—·")
 _SUPERSCRIPTS = frozenset("²³¹ªº´`µ×")
+_SIGN_IN_PLACE = re.compile(
+    r"""(?<![^\W\d_]) (?: [±¼½¾¦¬¶](?![^\W\d_]) | §(?=[\s\d§]) | [£¥](?=\s?\d) | ©(?=[\s\d])
+            | µ(?=(?:[A-Za-z]|mol|Pa|Ci|Sv|Gy|Hz|Bq|eq)?(?![^\W\d_])) )
+        | (?:(?<=\d)|(?<=\d[ ]))¢(?!\w)
+        | (?:(?<=[\d)])|(?<=\b[A-Za-z])|(?<=\b[cdkmµ]m)|(?<=\bft)|(?<=\bin))[²³](?!\w) | (?<=[\d)])¹(?!\w)
+        | (?<=[\w\s])®(?!\w)
+        | (?:(?<=\d)|(?<=\d[ ]))×(?=[ ]?\d)
+    """,
+    re.VERBOSE,
+)
+"""Signs where they stand in texts. In other encodings the bytes of most are letters, which stand beside letters."""
+_BEYOND = re.compile(r"[^\x00-\x7f]")
+_IN_THREES = re.compile(r"[^\x00-\x7f]{3}")
 _FREQUENT_HANGUL = frozenset("이다는에을의가고하지은로를도어서한사니기자습까있그해대인일나")
 _FREQUENT_HANZI = frozenset(
     "的一是不了在有人我他这個个们中来來上大为為和国國地到以说說时時要就出会會可也你对對生能而子那得于著着下自之年发發后後里裡"
@@ -165,6 +182,8 @@ def _is_mostly_utf8(data: bytes) -> bool:
     """Whether more characters are right in UTF-8 than damaged, and no other encoding gives a likely text: in a few
     words of Chinese, pairs of bytes may be right in UTF-8 by chance."""
     beyond, stray = _in_utf8(data)
+    if beyond >= max(CLEARLY_RIGHT, CLEARLY_RIGHT * stray):
+        return True
     return beyond > stray and _likeliest(data[:LOOKED_AT])[0] < PLAUSIBLE
 
 
@@ -212,7 +231,7 @@ def _detected(data: bytes, head: bytes, start: int) -> DecodedText:
     if best < PLAUSIBLE:
         # Binary data has control characters in every encoding.
         _as_text(head.decode("latin-1"), few=0)
-        name = _guessed(head)
+        name = "cp1252" if _has_signs_only(head) else _guessed(head)
     if not name:
         raise DecodeError(
             f"is not UTF-8 from byte {start} on, and its encoding could not be detected: it is damaged, or convert it "
@@ -330,12 +349,36 @@ def _by_alphabets(alphabets: tuple[str, ...], *, is_latin: bool) -> Callable[[st
 
     def score(text: str) -> float:
         places = [index for index, char in enumerate(text) if not char.isascii()][:SCORED]
+        signs = [index for index in places if is_latin and _is_sign(text, index)]
+        others = sorted(set(places).difference(signs))
         return max(
-            sum(_letter(text, index, letters, is_latin=is_latin) for index in places) / max(1, len(places))
+            (len(signs) + sum(_letter(text, index, letters, is_latin=is_latin) for index in others))
+            / max(1, len(places))
             for letters in sets
         )
 
     return score
+
+
+def _is_sign(text: str, index: int) -> bool:
+    """Whether a character is a sign where texts have it, quotation marks of both sides among them."""
+    if text[index] not in "«»":
+        return _SIGN_IN_PLACE.match(text, index) is not None
+    before, after = text[index - 1 : index], text[index + 1 : index + 2]
+    outside, inside = (before, after) if before[:1].isspace() or not before else (after, before)
+    if outside.isalnum() or not inside:
+        return False
+    other = "»" if text[index] == "«" else "«"
+    return other in text[max(0, index - LONGEST_QUOTATION) : index + LONGEST_QUOTATION]
+
+
+def _has_signs_only(head: bytes) -> bool:
+    """Whether all characters beyond ASCII are signs in the Western code page, and stand alone or in twos."""
+    try:
+        text = head.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    return not (_IN_THREES.search(text) or any(char.isalpha() and char not in "µªº" for char in _BEYOND.findall(text)))
 
 
 def _letter(  # noqa: PLR0911
@@ -344,6 +387,9 @@ def _letter(  # noqa: PLR0911
     """The score of one character beyond ASCII by its neighbours, from -1 to 1."""
     char, before = text[index], text[index - 1] if index else " "
     after = text[index + 1] if index + 1 < len(text) else " "
+    if is_latin and char in "«»©®":
+        # Those in place have been counted: these may be letters of another encoding.
+        return 0.5 if not (before.isalpha() and after.isalpha()) else 0.0
     if char in _MARKS_OF_TYPE:
         return 0.0 if before.isalpha() and after.isalpha() and char not in _INSIDE_WORDS else 0.95
     if char in _SUPERSCRIPTS:
@@ -354,6 +400,9 @@ def _letter(  # noqa: PLR0911
         return -0.5
     if not is_latin and ((before.isascii() and before.isalpha()) or (after.isascii() and after.isalpha())):
         return -1.0
+    if char == "þ" and before.isalpha():
+        # Few words of Icelandic have it inside; many of Turkish have "ş", which is the same byte.
+        return 0.5
     if is_latin:
         return 1.0 if before.isascii() or after.isascii() else 0.3
     if not (before.isalpha() or after.isalpha()):
