@@ -157,6 +157,38 @@ def test_subtitles_beside_a_film_are_read_with_their_language(tmp_path, name, da
     assert (track.language, track.cues) == (language, WELCOME)
 
 
+ROLLING = """WEBVTT
+
+00:00:01.000 --> 00:00:04.000 align:start position:0%
+the pump<00:00:01.500><c> stands</c><00:02.000><c> still</c>
+
+00:00:04.000 --> 00:00:04.010
+the pump stands still
+
+00:00:04.010 --> 00:00:08.000
+the pump stands still
+until<00:00:05.000><c> nine</c>
+
+00:00:08.000 --> 00:00:09.000
+until nine
+and starts
+
+00:00:20.000 --> 00:00:21.000
+and starts
+"""
+
+
+def test_lines_that_roll_up_are_read_once_and_without_the_times_of_their_words(tmp_path: Path) -> None:
+    (tmp_path / "blob").write_text(ROLLING)
+    cues = read_sidecar(tmp_path / "blob", "talk.en.vtt").cues
+    assert [(cue.start, cue.end, cue.text) for cue in cues] == [
+        (1.0, 4.01, "the pump stands still"),
+        (4.01, 8.0, "until nine"),
+        (8.0, 9.0, "and starts"),
+        (20.0, 21.0, "and starts"),
+    ]
+
+
 def test_every_language_is_read_and_named(tmp_path: Path) -> None:
     (tmp_path / "de").write_text(SRT)
     path = video(tmp_path / "a.mkv", 8, captions=[(1.0, 3.0, "Welcome aboard")])

@@ -21,9 +21,13 @@ MOST_CUES = 50_000
 PICTURE_SUBTITLES = 1 << 16
 """FFmpeg's mark of a subtitle codec whose captions are pictures."""
 MOST_SIDECAR_BYTES = 16 << 20
-_STYLING = re.compile(r"\{[^}]*\}|</?[A-Za-z][^>]*>")
+LONGEST_GAP = 0.1
+"""Seconds between two captions of which the second still shows lines of the first."""
+_STYLING = re.compile(r"\{[^}]*\}|</?[A-Za-z][^>]*>|<(?:\d+:)?\d+:\d+[.,]\d+>")
+"""With the times of words in WebVTT."""
 _DRAWING = re.compile(r"\{[^}]*\\p[1-9]")
-_BREAKS = re.compile(r"\\[Nnh]|\s+")
+_LINE_END = re.compile(r"\\[Nn]|\n")
+_BREAKS = re.compile(r"\\h|\s+")
 _TIME = r"(?:(\d+):)?(\d{1,2}):(\d{1,2}[.,]\d{1,3})"
 _ARROW = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
 _DIALOGUE = re.compile(rf"Dialogue:[^,]*,\s*{_TIME}\s*,\s*{_TIME}\s*,(.*)", re.IGNORECASE)
@@ -69,7 +73,34 @@ def read_sidecar(path: Path, name: str) -> Track:
         raise DecodeError(f"the subtitles {name} have no caption with a time: save them as SRT, VTT or ASS")
     parts = PurePath(name).stem.split(".")[1:]
     language = next((part for part in reversed(parts) if _LANGUAGE.fullmatch(part)), "")
-    return Track(language, tuple(sorted(cues[:MOST_CUES], key=lambda cue: cue.start)))
+    return Track(language, _unrolled(cues[:MOST_CUES]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Caption:
+    """What is on the screen from ``start`` to ``end``."""
+
+    start: float
+    end: float
+    lines: tuple[str, ...]
+
+
+def _unrolled(captions: list[_Caption]) -> tuple[Cue, ...]:
+    """The captions in time order, each line once: lines that roll up are in the caption behind it again."""
+    cues: list[Cue] = []
+    before: _Caption | None = None
+    for caption in sorted(captions, key=lambda caption: caption.start):
+        repeated = 0
+        if before is not None and before.start < caption.start <= before.end + LONGEST_GAP:
+            most = min(len(before.lines), len(caption.lines))
+            sizes = (size for size in range(most, 0, -1) if before.lines[-size:] == caption.lines[:size])
+            repeated = next(sizes, 0)
+        if repeated < len(caption.lines):
+            cues.append(Cue(caption.start, caption.end, " ".join(caption.lines[repeated:])))
+        else:
+            cues[-1] = Cue(cues[-1].start, max(cues[-1].end, caption.end), cues[-1].text)
+        before = caption
+    return tuple(cues)
 
 
 def _track(container: InputContainer, stream: SubtitleStream) -> Track:
@@ -77,7 +108,7 @@ def _track(container: InputContainer, stream: SubtitleStream) -> Track:
 
     container.seek(0)
     origin = float(clock_origin(container))
-    cues: list[Cue] = []
+    cues: list[_Caption] = []
     for packet in container.demux(stream):
         if packet.pts is None or packet.time_base is None or len(cues) >= MOST_CUES:
             continue
@@ -88,36 +119,36 @@ def _track(container: InputContainer, stream: SubtitleStream) -> Track:
         end = start + (float((packet.duration or 0) * packet.time_base) or decoded.end_display_time / 1000)
         for rect in decoded:
             if isinstance(rect, AssSubtitle):
-                text = _plain((rect.dialogue or rect.text).decode("utf-8", "replace"))
-                if text and end > 0:
-                    cues.append(Cue(max(0.0, start), end, text))
+                lines = _plain((rect.dialogue or rect.text).decode("utf-8", "replace"))
+                if lines and end > 0:
+                    cues.append(_Caption(max(0.0, start), end, lines))
     language = str(stream.metadata.get("language", ""))
-    return Track("" if language == "und" else language, tuple(sorted(cues, key=lambda cue: cue.start)))
+    return Track("" if language == "und" else language, _unrolled(cues))
 
 
-def _arrow_cues(text: str) -> list[Cue]:
+def _arrow_cues(text: str) -> list[_Caption]:
     """SubRip and WebVTT: a line of two times, and lines up to an empty one. Comments and styles have no times."""
-    cues: list[Cue] = []
+    cues: list[_Caption] = []
     for block in re.split(r"\n\s*\n", text):
         lines = block.strip("\n").split("\n")
         place = next((number for number, line in enumerate(lines[:3]) if _ARROW.match(line)), None)
         if place is None:
             continue
         times = _ARROW.match(lines[place])
-        words = _plain(" ".join(lines[place + 1 :]))
-        if times is not None and words:
-            cues.append(Cue(_seconds(*times.groups()[:3]), _seconds(*times.groups()[3:]), words))
+        shown = _plain("\n".join(lines[place + 1 :]))
+        if times is not None and shown:
+            cues.append(_Caption(_seconds(*times.groups()[:3]), _seconds(*times.groups()[3:]), shown))
     return cues
 
 
-def _ass_cues(text: str) -> list[Cue]:
-    cues: list[Cue] = []
+def _ass_cues(text: str) -> list[_Caption]:
+    cues: list[_Caption] = []
     for line in text.split("\n"):
         if (event := _DIALOGUE.match(line)) is None:
             continue
         fields = event[7].split(",", _FIELDS_BEFORE_TEXT)
-        if len(fields) > _FIELDS_BEFORE_TEXT and (words := _plain(fields[_FIELDS_BEFORE_TEXT])):
-            cues.append(Cue(_seconds(*event.groups()[:3]), _seconds(*event.groups()[3:6]), words))
+        if len(fields) > _FIELDS_BEFORE_TEXT and (shown := _plain(fields[_FIELDS_BEFORE_TEXT])):
+            cues.append(_Caption(_seconds(*event.groups()[:3]), _seconds(*event.groups()[3:6]), shown))
     return cues
 
 
@@ -137,5 +168,9 @@ def _text_of(data: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _plain(line: str) -> str:
-    return "" if _DRAWING.search(line) else _BREAKS.sub(" ", _STYLING.sub("", clean(line))).strip()
+def _plain(text: str) -> tuple[str, ...]:
+    """The lines of a caption that have words, without styles; none of a drawing."""
+    if _DRAWING.search(text):
+        return ()
+    lines = (_BREAKS.sub(" ", line).strip() for line in _LINE_END.split(_STYLING.sub("", clean(text))))
+    return tuple(line for line in lines if line)
