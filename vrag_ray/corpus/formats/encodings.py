@@ -23,7 +23,7 @@ SCORED = 2_000
 LONGEST_QUOTATION = 400
 """Characters between two quotation marks."""
 CLEARLY_RIGHT = 8
-"""Characters beyond ASCII that are right in UTF-8, to each damaged one, in a text that is UTF-8 whatever else it may be."""
+"""Right characters beyond ASCII, to each damaged one, in a text that is UTF-8 whatever else it may be."""
 MOST_STRAY = 0.02
 """Share of the characters beyond ASCII that may be damaged in a text that is UTF-8 otherwise."""
 MOST_CONTROL = 0.01
@@ -172,7 +172,7 @@ def _nearly_utf8(data: bytes) -> DecodedText | None:
 
 
 def _in_utf8(data: bytes) -> tuple[int, int]:
-    """How many characters beyond ASCII are right in UTF-8, and how many are damaged; a cut one at the end is neither."""
+    """How many characters beyond ASCII are right in UTF-8, and how many are damaged; one cut at the end is neither."""
     text = _CUT_CHARACTER.sub(b"", data).decode("utf-8-sig", "replace")[: LOOKED_AT * 10]
     stray = text.count("\ufffd")
     return sum(not char.isascii() for char in text) - stray, stray
