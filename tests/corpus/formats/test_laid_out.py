@@ -140,3 +140,21 @@ def test_a_long_line_of_set_text_is_not_cut_at_the_edge_of_the_page(sandbox, put
     path = put("pre.html", f"<html><body><pre>{'The crane lifts ' * 20}END\n  next</pre></body></html>".encode())
     (unit,) = units(sandbox, path, "pre.html", no_ocr, 1)
     assert unit.text.split() == ["The", "crane", "lifts"] * 20 + ["END", "next"]
+
+
+@pytest.mark.parametrize(
+    ("page", "lines"),
+    [
+        ("<p>a<button>b</button><button>c</button>d</p>", ["a b c d"]),
+        ("<p>a<select><option>b</option><option>c</option></select>d<textarea>e</textarea>f</p>", ["a b c d e f"]),
+        ("<details><summary>a</summary>b</details><center>c</center>d", ["a", "b", "c", "d"]),
+        ("<head><style>@media screen{.x{color:red}} .f,#g{display: flex}</style></head>"
+         "<div class=f><span>a</span><b>c</b></div>", ["a c"]),
+        ('<div style="color:red;display:inline-grid"><span>a</span><span>c</span></div>', ["a c"]),
+        ("<p><span>a</span><span>c</span></p>", ["ac"]),
+    ],
+)  # fmt: skip
+def test_controls_and_the_children_of_flex_containers_stay_apart(sandbox, put, no_ocr, page, lines):
+    path = put("page.html", f"<html>{page}</html>".encode())
+    [unit] = units(sandbox, path, "page.html", no_ocr, 1)
+    assert [" ".join(line.split()) for line in unit.text.split("\n")] == lines

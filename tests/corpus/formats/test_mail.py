@@ -82,6 +82,11 @@ def test_what_a_reader_does_not_see_of_a_page_is_left_out():
     assert text_of_html("<head><title>t</title></head><script>x()</script><h1>A</h1>b<br>c &amp; d") == "A\nb\nc & d"
 
 
+def test_controls_and_centred_lines_of_a_web_page_are_apart_from_their_neighbours():
+    page = "a<button>b</button><option>c</option>d<center>e</center>f<details><summary>g</summary>h</details>"
+    assert text_of_html(page) == "a b c d\ne\nf\ng\nh"
+
+
 @pytest.mark.parametrize(
     "how",
     [

@@ -25,6 +25,7 @@ from vrag_ray.corpus.formats.references import is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, seen_drawing, seen_page, struck_notice, without_struck
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
+from vrag_ray.corpus.formats.web_gaps import GAPS, with_gaps
 from vrag_ray.corpus.formats.web_tables import with_drawn_tables
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, REFLOWED, Format
@@ -43,7 +44,7 @@ _FOLDERS_OF_FILES = {
     Format.XLSX: ("xl/media/", "xl/embeddings/"),
     **dict.fromkeys((Format.ODT, Format.ODP, Format.ODS), ("Pictures/", "Media/")),
 }
-_STYLE = "pre{white-space:pre-wrap}"
+_STYLE = f"pre{{white-space:pre-wrap}}{GAPS}"
 _STRUCK = (*sorted(STRUCK_TAGS), "strikethrough")
 """The last is the name that it has in FB2."""
 _UNSTRUCK = f"{','.join(_STRUCK)}{{display:none}}"
@@ -101,7 +102,7 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
             seen = seen_page if format_ is Format.HTML else seen_drawing
             markup = seen(data.decode("utf-8", "replace"))
             if format_ is Format.HTML:
-                markup = with_drawn_tables(with_drawn_colours(markup), _inner_width(PORTRAIT))
+                markup = with_drawn_tables(with_gaps(with_drawn_colours(markup)), _inner_width(PORTRAIT))
             data = markup.encode("utf-8", "replace")
         part, struck = _without_struck(data, format_)
         return [part], [*([notice] if notice else []), *struck]

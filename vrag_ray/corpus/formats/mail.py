@@ -21,6 +21,7 @@ from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage
 from vrag_ray.corpus.formats.text import TITLE_CHARS, check_size, split_pieces
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, strikes
+from vrag_ray.corpus.formats.web_gaps import CONTROLS
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 UNREADABLE = "is a damaged or cut short e-mail: get the whole file again, or save the message anew"
 _HEADERS = ("Subject", "From", "To", "Cc", "Date")
 _BLOCK_TAGS = """
-address article aside blockquote br caption dd div dl dt figure footer form h1 h2 h3 h4 h5 h6 header hr li main nav ol p
-pre section table tr ul
+address article aside blockquote br caption center dd details div dl dt figure footer form h1 h2 h3 h4 h5 h6 header hr
+legend li main nav ol p pre section summary table tr ul
 """
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
+_APART = frozenset(("td", "th", *CONTROLS))
 _VOID = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
 _SUPERSCRIPT_TAG = "sup"
 _UNSEEN = frozenset(("head", "script", "style", "title", "template"))
@@ -241,7 +243,7 @@ class _Reader(HTMLParser):
         self._superscripts += tag == _SUPERSCRIPT_TAG
         if tag in _BLOCKS:
             self.parts.append("\n")
-        elif tag in ("td", "th"):
+        elif tag in _APART:
             self.parts.append(" ")
 
     def handle_endtag(self, tag: str) -> None:
@@ -250,6 +252,8 @@ class _Reader(HTMLParser):
         self._superscripts -= tag == _SUPERSCRIPT_TAG and self._superscripts > 0
         if tag in _BLOCKS:
             self.parts.append("\n")
+        elif tag in CONTROLS:
+            self.parts.append(" ")
 
     def handle_data(self, data: str) -> None:
         if not self._unseen:

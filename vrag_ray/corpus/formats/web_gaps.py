@@ -1,0 +1,50 @@
+"""Web pages whose neighbours stay apart: a browser puts room between controls, and between the children of a flex or
+grid container. MuPDF knows neither and joins their words."""
+
+from __future__ import annotations
+
+import re
+
+from vrag_ray.corpus.formats.unseen import BLOCK, SHEET, STYLE_VALUE, TAG
+
+CONTROLS = ("button", "option", "textarea")
+_IN_LINES = ("a", "abbr", "b", "cite", "code", "em", "i", "label", "q", "small", "span", "strong", "time")
+"""Elements without a line of their own elsewhere; those that have one are apart anyway."""
+_ON_LINES = ("center", "details", "legend", "summary")
+_MARK = "data-apart"
+_LAYS_OUT = re.compile(r"(?:^|[;\s])display\s*:\s*(?:inline-)?(?:flex|grid)\b", re.IGNORECASE)
+_BLANK = '{content:" "}'
+
+
+def _apart(selector: str) -> str:
+    return f"{','.join(f'{selector}>{tag}::before' for tag in _IN_LINES)}{_BLANK}"
+
+
+GAPS = (
+    f"{','.join(_ON_LINES)}{{display:block}}"
+    f"{','.join(f'{tag}::before,{tag}::after' for tag in CONTROLS)}{_BLANK}"
+    f"{_apart(f'[{_MARK}]')}"
+)
+"""Style sheet of all pages."""
+
+
+def with_gaps(html: str) -> str:
+    """``html`` with a blank before each child of a flex or grid container that has no line of its own."""
+    if "flex" not in html and "grid" not in html:
+        return html
+
+    def marked(found: re.Match[str]) -> str:
+        style = STYLE_VALUE.search(found[2])
+        is_container = style is not None and _LAYS_OUT.search(style[1] or style[2] or "")
+        return f'<{found[1]} {_MARK}="1"{found[2]}{found[3]}>' if is_container else found[0]
+
+    def with_rules(found: re.Match[str]) -> str:
+        sheet, rules, end = found[2], list[str](), 0
+        for block in BLOCK.finditer(sheet):
+            if _LAYS_OUT.search(block[1]):
+                selectors = sheet[end : block.start()].rpartition("{")[2].rpartition("}")[2].rpartition(";")[2]
+                rules += [_apart(selector.strip()) for selector in selectors.split(",") if selector.strip()]
+            end = block.end()
+        return found[1] + sheet + "".join(rules) + found[3]
+
+    return SHEET.sub(with_rules, TAG.sub(marked, html))
