@@ -240,6 +240,8 @@ UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ue000-\uf8ff]")
 """Characters that say nothing: controls, U+FFFD, private use."""
 _BLANKS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160), 0xA0), " ")
 """What parts two words: form feeds, other control characters, and blanks that do not break."""
+_UNSEEN: dict[int, str | None] = {**_BLANKS, **dict.fromkeys(range(0xE0000, 0xE0080))}
+"""Those, and the tag characters, letters of Unicode that are never shown."""
 _STYLE = re.compile(r"\x1b\[[0-9;:]*m")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 _DIVIDED = re.compile("(?<=\\w)\xad[ \\t]*\\r?\\n[ \\t]*(?=\\w)")
@@ -247,8 +249,8 @@ _STRUCK_OVER = re.compile(r"[^\n]\x08")
 
 
 def clean(text: str) -> str:
-    """``text`` without what no reader sees and no store takes: escape sequences of terminals, soft hyphens, lone
-    surrogates. Control characters are blanks."""
+    """``text`` without what no reader sees and no store takes: escape sequences of terminals, soft hyphens, tag
+    characters, lone surrogates. Control characters are blanks."""
     if "\x1b" in text:
         text = _ESCAPE.sub(" ", _STYLE.sub("", text))
     if "\x08" in text:
@@ -256,4 +258,4 @@ def clean(text: str) -> str:
         text = _STRUCK_OVER.sub("", text)
     if "\xad" in text:
         text = _DIVIDED.sub("", text).replace("\xad", "")
-    return text.translate(_BLANKS).encode("utf-8", "replace").decode()
+    return text.translate(_UNSEEN).encode("utf-8", "replace").decode()

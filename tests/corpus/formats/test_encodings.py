@@ -80,6 +80,7 @@ def test_binary_data_is_refused_in_every_length():
         ("down\x1b[2Kup\x1b]0;title\x07.", "down up ."),
         ("N\x08NA\x08AM\x08ME\x08E", "NAME"),
         ("so\u00adft\tand\nnew", "soft\tand\nnew"),
+        ("pump\U000e0068\U000e0069s run\U000e007f", "pumps run"),
     ],
 )
 def test_control_characters_part_words_and_escapes_leave_no_letters(text, shown):
