@@ -519,3 +519,17 @@ def test_columns_of_prose_are_read_one_after_the_other() -> None:
 )
 def test_lines_that_do_not_run_on_are_no_columns_of_prose(text: str) -> None:
     assert with_named_rows(text, text_tables(text), 0, len(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        ("Nine<br/>pumps", "Nine pumps"),
+        ("Nine <i>old</i>er pu<lb break='no'/>mps", "Nine older pumps"),
+        ("Nine<p>old<lb/>er</p>", "Nineold er"),
+    ],
+)
+def test_an_empty_element_between_texts_of_xml_parts_words(sandbox, put, options, inside, text):
+    path = put("a.xml", f"<r><m>{inside}</m></r>".encode())
+    [unit] = decoded(sandbox, path, item(1, "a.xml"), options)
+    assert unit.text.strip() == f"r m: {text}"

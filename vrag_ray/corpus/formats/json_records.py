@@ -69,7 +69,7 @@ def _value_of(element: ElementTree.Element) -> Json:
     texts = (element.text, *(child.tail for child in element))
     own = " ".join(" ".join(filter(None, texts)).split())
     if own and len(element):
-        return " ".join("".join(element.itertext()).split())
+        return " ".join(_mixed_text(element).split())
     members: dict[str, list[Json]] = {}
     for name, attribute in element.items():
         if not name.startswith(_OF_SCHEMA):
@@ -81,6 +81,19 @@ def _value_of(element: ElementTree.Element) -> Json:
     if own:
         members.setdefault("", []).append(own)
     return {name: values[0] if len(values) == 1 else values for name, values in members.items()}
+
+
+def _mixed_text(element: ElementTree.Element) -> str:
+    """The text in ``element``. Elements without content end lines or pages, and part words, but where a break in TEI
+    says that it is inside one."""
+    parts = [element.text or ""]
+    for child in element:
+        if len(child) or child.text:
+            parts.append(_mixed_text(child))
+        elif child.get("break") != "no":
+            parts.append(" ")
+        parts.append(child.tail or "")
+    return "".join(parts)
 
 
 def _local_name(name: str) -> str:
