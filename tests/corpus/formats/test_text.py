@@ -521,6 +521,13 @@ def test_lines_that_do_not_run_on_are_no_columns_of_prose(text: str) -> None:
     assert with_named_rows(text, text_tables(text), 0, len(text)) == text
 
 
+def test_lines_that_end_as_on_old_macs_are_lines(sandbox, put, options):
+    path = put("quarry.md", b"# Quarry\r\rThe face is 44 m high.\r\r## Rail\rTwo trains.\r")
+    assert sandbox.probe(path, "quarry.md").title == "Quarry"
+    [unit] = decoded(sandbox, path, item(1, "quarry.md"), options)
+    assert unit.text == "# Quarry\n\nThe face is 44 m high.\n\n## Rail\nTwo trains."
+
+
 @pytest.mark.parametrize(
     ("inside", "text"),
     [

@@ -43,6 +43,7 @@ LONGEST_META = 200
 Span = tuple[int, int]
 
 _PARAGRAPH = re.compile(r"\S.*?(?=\n[ \t\r]*\n|\Z)", re.DOTALL)
+_LONE_RETURN = re.compile(r"\r(?!\r*\n)")
 _HEADING = re.compile(r"^#\s+(\S.*?)\s*#*\s*$", re.MULTILINE)
 _LINE_END = re.compile(r"(?<=[-\u2010])[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
 _FIRST_HALF = re.compile(r"[(\"'“‘\[*_]*[^\W\d_]+(?:[-\u2010][^\W\d_]+)*[-\u2010]")  # noqa: RUF001
@@ -130,7 +131,9 @@ class TextSource:
         self._is_markdown = PurePath(opening.name).suffix.lower() in MARKDOWN_SUFFIXES
         check_size(opening)
         decoded = decode_text(opening.path.read_bytes())
-        self._text, self._notices = decoded.text, [decoded.notice] if decoded.notice else []
+        # As many characters: old Macs ended lines so, and a page is cited by its places.
+        self._text = _LONE_RETURN.sub("\n", decoded.text)
+        self._notices = [decoded.notice] if decoded.notice else []
         self._lines: list[int] = []
         self._named: list[NamedRow] = []
         if format_ is Format.JSON_LINES:
