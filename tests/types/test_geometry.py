@@ -51,6 +51,7 @@ def test_a_word_that_a_line_end_divides_goes_on_at_the_beginning_of_the_next_lin
         ("EU-", "RICHTLINIE", None),
         ("COVID-", "19", None),
         ("NORD-", "See", None),
+        ("город-", "ГЕРОЙ", None),
     ],
 )
 def test_a_word_in_capitals_is_whole_again(before: str, after: str, word: str | None) -> None:

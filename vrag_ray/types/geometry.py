@@ -168,7 +168,9 @@ def undivided(before: str, after: str, written: Container[str] = frozenset()) ->
     """
     if _ENDS_DIVIDED.search(before) is None or after in _CONJUNCTIONS:
         return None
-    in_capitals = _CAPITALS.search(before) is not None and after[:3].isupper() and after[:3].isalpha()
+    letters = before[:-1].lstrip(_OPENING)
+    # Fewer are those of an abbreviation, whose hyphen stays: "EU-".
+    in_capitals = len(letters) >= LEAST_CAPITALS and all(map(str.isupper, (*letters, *after[:3]))) and len(after) > 2
     if not (after[:1].islower() or in_capitals):
         return None
     compound, closed = before + after, before[:-1] + after
@@ -185,7 +187,7 @@ def _is_compound(before: str, after: str) -> bool:
     ``well-known``, ``up-to-date`` and the like, and of an address."""
     if before.endswith("\u00ad"):
         return False
-    bare = before[:-1].lstrip("(\"'“‘[")  # noqa: RUF001
+    bare = before[:-1].lstrip(_OPENING)
     *_, last = parts = re.split(r"[-\u2010]", bare)
     between, hyphen, _ = after.partition("-")
     return (
@@ -222,8 +224,8 @@ def _is_level(before: Word, word: Word) -> bool:
 
 _HYPHENS = ("-", "\u2010", "\u00ad")
 _ENDS_DIVIDED = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
-_CAPITALS = re.compile(r"(?<!\w)[^\W\d_a-z]{4,}[-\u2010\u00ad]$")
-"""Shorter ones are abbreviations, whose hyphen stays: ``EU-``."""
+LEAST_CAPITALS = 4
+_OPENING = "(\"'“‘["  # noqa: RUF001
 _AROUND_WORD = re.compile(r"^\W+|\W+$")
 _CONJUNCTIONS = frozenset(["and", "or", "und", "oder", "bzw.", "och", "og", "eller"])
 _COMPOUND = re.compile(
