@@ -8,6 +8,7 @@ seals them.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import xxhash
@@ -64,9 +65,10 @@ class Sealer:
 
         A hint that Lance could not write, because the disk was full, is corrected: Lance needs none and reports none.
         """
-        if not _hint_is_sound(self._files, table):
-            self._files.write(f"{table}/{_HINT}", _hint_of(self._files, table))
-        names = self.unsealed(table)
+        present, hint = self._files.list(table), f"{table}/{_HINT}"
+        if hint in present and self._files.read(hint) != (sound := _hint_of(present)):
+            self._files.write(hint, sound)
+        names = [name for name in present if name != hint and name not in self._sealed]
         if not names:
             return
         hashes = {name: file_hash(self._files.read(name)) for name in names}
@@ -104,11 +106,11 @@ def _immutable_files(files: CollectionFiles, table: str) -> list[str]:
 def _hint_is_sound(files: CollectionFiles, table: str) -> bool:
     """Whether the hint, where there is one, names the newest manifest."""
     hint = f"{table}/{_HINT}"
-    return not files.exists(hint) or files.read(hint) == _hint_of(files, table)
+    return not files.exists(hint) or files.read(hint) == _hint_of(files.list(f"{table}/_versions"))
 
 
-def _hint_of(files: CollectionFiles, table: str) -> bytes:
-    """What Lance writes for the newest manifest. Manifests are named 2^64-1 minus the version."""
-    manifests = [name.rsplit("/", 1)[-1] for name in files.list(f"{table}/_versions") if name.endswith(".manifest")]
+def _hint_of(names: Sequence[str]) -> bytes:
+    """What Lance writes for the newest manifest of ``names``. Manifests are named 2^64-1 minus the version."""
+    manifests = [name.rsplit("/", 1)[-1] for name in names if name.endswith(".manifest")]
     newest = max(_MAX_U64 - int(name.removesuffix(".manifest")) for name in manifests)
     return json.dumps({"version": newest}, separators=(",", ":")).encode()
