@@ -26,6 +26,7 @@ _UNSEEN = 2 | 32
 _PASSWORD = 1 << 13
 """The flag of text fields that hold a password."""
 BoxOf = Callable[[float, float, float, float], Box | None]
+Field = tuple[pymupdf.Widget, Box]
 _Neighbour = tuple[Word | None, float]
 
 
@@ -51,12 +52,24 @@ def struck_boxes(page: pymupdf.Page) -> list[pymupdf.Rect]:
     ]
 
 
-def without_passwords(page: pymupdf.Page, lines: Sequence[list[Word]], box_of: BoxOf) -> int:
-    """Takes what is drawn in the password fields of ``page`` out of ``lines``, and returns how many words these were.
+def shown_fields(page: pymupdf.Page, box_of: BoxOf) -> list[Field]:
+    """The fields of ``page`` that have a value and are shown, each with its place. ``box_of`` turns a rectangle of the
+    unturned page, in points, into fractions of the upright page."""
+    return [
+        (widget, box)
+        for widget in page.widgets()
+        if widget.field_type_string in _VALUED
+        and not _is_unseen(page, widget)
+        and (box := box_of(*widget.rect)) is not None
+    ]
+
+
+def without_passwords(fields: Sequence[Field], lines: Sequence[list[Word]]) -> int:
+    """Takes what is drawn in password fields out of ``lines``, and returns how many words these were.
 
     A program for PDFs shows dots there, though the file may hold the letters.
     """
-    boxes = [box for widget, box in _fields(page, box_of) if _is_password(widget)]
+    boxes = [box for widget, box in fields if _is_password(widget)]
     count = 0
     for line in lines:
         concealed = {id(word) for word in line if any(is_in(word, box) for box in boxes)}
@@ -65,13 +78,13 @@ def without_passwords(page: pymupdf.Page, lines: Sequence[list[Word]], box_of: B
     return count
 
 
-def place_values(page: pymupdf.Page, lines: Sequence[list[Word]], box_of: BoxOf) -> list[list[Word]]:
-    """Puts the value of each field of ``page`` beside its label in ``lines``, which hold the words of the page.
+def place_values(page: pymupdf.Page, fields: Sequence[Field], lines: Sequence[list[Word]]) -> list[list[Word]]:
+    """Puts the value of each of the ``fields`` of ``page`` but passwords beside its label in ``lines``, which hold the
+    words of the page.
 
-    Returns further lines: the values without a label on the page, behind their tooltips. ``box_of`` turns a rectangle
-    of the unturned page, in points, into fractions of the upright page.
+    Returns further lines: the values without a label on the page, behind their tooltips.
     """
-    fields = [(widget, box) for widget, box in _fields(page, box_of) if not _is_password(widget)]
+    fields = [(widget, box) for widget, box in fields if not _is_password(widget)]
     # Before any label is looked for: a value is no label.
     values = [_taken(widget, box, lines) for widget, box in fields]
     printed = [word for line in lines for word in line if word.turn == 0]
@@ -99,17 +112,6 @@ def place_values(page: pymupdf.Page, lines: Sequence[list[Word]], box_of: BoxOf)
     for line in lines:
         line[:] = [part for word in line for part in (*before.get(id(word), ()), word, *behind.get(id(word), ()))]
     return further
-
-
-def _fields(page: pymupdf.Page, box_of: BoxOf) -> list[tuple[pymupdf.Widget, Box]]:
-    """The fields of ``page`` that have a value and are shown, each with its place."""
-    return [
-        (widget, box)
-        for widget in page.widgets()
-        if widget.field_type_string in _VALUED
-        and not _is_unseen(page, widget)
-        and (box := box_of(*widget.rect)) is not None
-    ]
 
 
 def _taken(widget: pymupdf.Widget, box: Box, lines: Sequence[list[Word]]) -> list[Word]:

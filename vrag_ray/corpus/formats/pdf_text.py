@@ -25,7 +25,7 @@ import numpy as np
 import pymupdf
 from numpy.typing import NDArray
 
-from vrag_ray.corpus.formats.pdf_fields import is_in, place_values, struck_boxes, without_passwords
+from vrag_ray.corpus.formats.pdf_fields import is_in, place_values, shown_fields, struck_boxes, without_passwords
 from vrag_ray.corpus.formats.pdf_ink import shown
 from vrag_ray.corpus.formats.unseen import struck_notice
 from vrag_ray.corpus.model import UNREADABLE, TextLine, clean, letters_in
@@ -300,9 +300,9 @@ def _with_annotations(page: pymupdf.Page, lines: Sequence[_Line]) -> tuple[int, 
             line.words = remaining
     further: list[list[Word]] = []
     if page.first_widget is not None:
-        words = [line.words for line in lines]
-        concealed = without_passwords(page, words, upright.box)
-        further = place_values(page, words, upright.box)
+        words, fields = [line.words for line in lines], shown_fields(page, upright.box)
+        concealed = without_passwords(fields, words)
+        further = place_values(page, fields, words)
     whole = [*lines, *(_Line(words, " ".join(word.text for word in words), "") for words in further)]
     return struck, concealed, [line for line in whole if line.words]
 
