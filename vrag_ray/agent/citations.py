@@ -21,7 +21,7 @@ from vrag_ray.types import FULL_PAGE, Box, Cue, PageText, PassageKind, Word
 from vrag_ray.types.captions import captions, quoted_cues
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.elements import Element, ElementKind
-from vrag_ray.types.page_breaks import continued, open_paragraph
+from vrag_ray.types.page_breaks import crossing_paragraph, crossing_text
 from vrag_ray.types.superscripts import without_note_marks
 
 LEAST_SHARE = 0.5
@@ -334,24 +334,17 @@ def stands_in(quote: str, sighting: Sighting) -> bool:
         return bool(quote.strip()) and " ".join(quote.split()) in " ".join(sighting.text.split())
     texts = [sighting.text, *([sighting.passage_text] if sighting.region is None else []), *_untimed(sighting)]
     if sighting.page is not None:
-        texts.extend(_over_page_end(sighting.page))
+        texts.append(crossing_text(sighting.page))
     return any(sought in spelled(text) for text in texts)
-
-
-def _over_page_end(page: PageText) -> Iterator[str]:
-    """The paragraph that goes on on the next page, whole."""
-    paragraph = open_paragraph(page.elements) if page.continuation else None
-    if paragraph is not None:
-        yield continued(paragraph.text, page.continuation)
 
 
 def _part_on_page(quote: str, page: PageText) -> str:
     """The letters of ``quote`` that stand on ``page``, where the rest stands on the next one; else ``quote``."""
-    paragraph = open_paragraph(page.elements) if page.continuation else None
+    paragraph = crossing_paragraph(page)
     if paragraph is None:
         return quote
     own, sought = spelled(paragraph.text), spelled(quote)
-    place = spelled(continued(paragraph.text, page.continuation)).find(sought)
+    place = spelled(crossing_text(page)).find(sought)
     return sought[: len(own) - place] if sought and 0 <= place < len(own) < place + len(sought) else quote
 
 

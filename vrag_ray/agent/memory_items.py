@@ -14,7 +14,7 @@ from vrag_ray.agent.support import Source, facts_held, holding
 from vrag_ray.types import PageText, PassageKind
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.elements import ElementKind
-from vrag_ray.types.page_breaks import continued
+from vrag_ray.types.page_breaks import crossing_text
 
 MOST_OF_A_QUOTE = 300
 """Characters of an element up to which it is its own quote."""
@@ -361,7 +361,8 @@ def sources_of(
             for sighting in found.get(citation.node_id, ())
             if sighting.page is not None and _is_at(sighting, citation)
         ]
-        said = "\n".join(dict.fromkeys(continued(page.text, page.continuation) for page in known if page.text))
+        texts = (text for page in known if page.text for text in (page.text, crossing_text(page)) if text)
+        words = "\n".join(dict.fromkeys(texts))
         times = (
             f"{citation.t_start:.1f} {citation.t_end:.1f}"
             if citation.t_start is not None and citation.t_end is not None
@@ -372,9 +373,9 @@ def sources_of(
         part = "\n".join(element.text for element in parts if element.text.strip())
         if any(not element.text.strip() for element in parts):
             # What a figure shows is not in words: none say anything against it.
-            said = ""
+            words = ""
         sources[citation.number] = Source(
-            f"{around}{said}" if said else "", citation.quote, f"{around}{part}" if said and part else ""
+            f"{around}{words}" if words else "", citation.quote, f"{around}{part}" if words and part else ""
         )
     return sources
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from vrag_ray.types.documents import PageText
 from vrag_ray.types.elements import Element, ElementKind
 from vrag_ray.types.geometry import undivided
 
@@ -67,6 +68,17 @@ def continuation(elements: Sequence[Element], following: Sequence[Element]) -> s
             return ""
         may_be_new = may_be_new or part.kind in _HEADINGS
     return ""
+
+
+def crossing_paragraph(page: PageText) -> Element | None:
+    """The paragraph with which the next page goes on; None where none does."""
+    return open_paragraph(page.elements) if page.continuation else None
+
+
+def crossing_text(page: PageText) -> str:
+    """That paragraph whole, as far as the next page is known; "" where there is none."""
+    paragraph = crossing_paragraph(page)
+    return continued(paragraph.text, page.continuation) if paragraph is not None else ""
 
 
 def continued(text: str, rest: str) -> str:

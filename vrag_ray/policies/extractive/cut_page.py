@@ -12,7 +12,7 @@ from vrag_ray.policies.extractive.stem_index import StemIndex
 from vrag_ray.types import Cue, PageText, PassageKind
 from vrag_ray.types.captions import captions
 from vrag_ray.types.elements import ElementKind
-from vrag_ray.types.page_breaks import continued
+from vrag_ray.types.page_breaks import crossing_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         known = "\n".join(caption.text for caption in timed)
         others = "\n".join(line for line in passage_text.splitlines() if line.strip() not in known)
         spans = [*(Span(caption.text) for caption in timed), *text_sentences(others)]
-    held = stems(continued(page.text, page.continuation)) | stems(" ".join(word.text for word in page.words))
+    held = stems(page.text) | stems(crossing_text(page)) | stems(" ".join(word.text for word in page.words))
     lines = tuple(rows(page, found))
     return CutPage(
         tuple(spans),

@@ -15,7 +15,7 @@ from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, is_function_word, stems
 from vrag_ray.types import Box, PageText, Word, around, joined, upright
 from vrag_ray.types.elements import Element
-from vrag_ray.types.page_breaks import continued, open_paragraph
+from vrag_ray.types.page_breaks import continued, crossing_paragraph
 from vrag_ray.types.superscripts import SUPERSCRIPTS
 
 MAX_SENTENCE_WORDS = 60
@@ -226,7 +226,7 @@ def cut_at_stops(words: Sequence[Word]) -> tuple[Word, ...]:
 
 def _over_page_end(spans: list[Span], page: PageText) -> list[Span]:
     """``spans`` with the sentence whole that goes on on the next page: its box is that of its part on this one."""
-    paragraph = open_paragraph(page.elements) if page.continuation else None
+    paragraph = crossing_paragraph(page)
     if paragraph is None:
         return spans
     text = " ".join(paragraph.text.split())
