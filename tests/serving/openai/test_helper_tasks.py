@@ -121,7 +121,7 @@ async def test_other_wishes_for_a_title_are_known_too_and_may_have_a_schema(
     assert not backend.started
 
 
-ASKED = {"role": "user", "content": "Who runs the harbour?"}
+QUESTION = {"role": "user", "content": "Who runs the harbour?"}
 ANSWERED = {"role": "assistant", "content": "The authority [1]."}
 
 
@@ -136,20 +136,23 @@ def user(text: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("messages", "reply"),
     [
-        ([ASKED, ANSWERED, user("Please generate a four to five word title summarizing our conversation.")], "title"),
-        ([ASKED, ANSWERED, rule("Summarize the discussion briefly in 200 words or less, for later.")], "summary"),
-        ([ASKED, ANSWERED, user("Summarize our conversation in two sentences.")], "summary"),
-        ([ASKED, ANSWERED, user("By the chat history, give this conversation a name.\nBe short.")], "title"),
-        ([ASKED, ANSWERED, user("Name this conversation in 10 characters or less.")], "title"),
-        ([ASKED, ANSWERED, user("Find a title for a conversation between a user and an assistant.")], "title"),
-        ([rule("You need to summarize the user's conversation into a title within 10 words."), ASKED], "title"),
+        (
+            [QUESTION, ANSWERED, user("Please generate a four to five word title summarizing our conversation.")],
+            "title",
+        ),
+        ([QUESTION, ANSWERED, rule("Summarize the discussion briefly in 200 words or less, for later.")], "summary"),
+        ([QUESTION, ANSWERED, user("Summarize our conversation in two sentences.")], "summary"),
+        ([QUESTION, ANSWERED, user("By the chat history, give this conversation a name.\nBe short.")], "title"),
+        ([QUESTION, ANSWERED, user("Name this conversation in 10 characters or less.")], "title"),
+        ([QUESTION, ANSWERED, user("Find a title for a conversation between a user and an assistant.")], "title"),
+        ([rule("You need to summarize the user's conversation into a title within 10 words."), QUESTION], "title"),
         (
             [rule("Make a title of the conversation."), user('[{"role": "user", "text": "Who runs the harbour?"}]')],
             "title",
         ),
-        ([rule("You are a title generator."), user("Generate a title for this conversation:"), ASKED], "title"),
-        ([ASKED, ANSWERED, user("Suggest three follow-up questions that the user might have next.")], ""),
-        ([ASKED, ANSWERED, user("Generate one to three tags for this chat.")], ""),
+        ([rule("You are a title generator."), user("Generate a title for this conversation:"), QUESTION], "title"),
+        ([QUESTION, ANSWERED, user("Suggest three follow-up questions that the user might have next.")], ""),
+        ([QUESTION, ANSWERED, user("Generate one to three tags for this chat.")], ""),
         ([user("Your task is to reflect the speaker's mood through a fitting emoji.\n\nMessage: ```Oh```")], ""),
     ],
 )
@@ -182,7 +185,7 @@ async def test_tasks_of_clients_in_words_of_their_own_are_no_questions(
 )
 async def test_questions_with_the_words_of_tasks_are_searched(client: httpx.AsyncClient, backend: StandIn, text: str):
     backend.go.set()
-    messages = [rule("Give each answer a title. Name the user in the conversation."), ASKED, ANSWERED, user(text)]
+    messages = [rule("Give each answer a title. Name the user in the conversation."), QUESTION, ANSWERED, user(text)]
     assert "x-run-id" in (await client.post(CHAT, json={"model": "extractive", "messages": messages})).headers
     assert backend.started[0].question == text
 

@@ -462,8 +462,8 @@ class PdfSource:
             for line in block.get("lines", ())
             if line["spans"]
         ]
-        said = " ".join(text for _, _, text, _ in lines)
-        if not lines or not is_plausible(said) or is_badly_read(page, said.split()):
+        printed = " ".join(text for _, _, text, _ in lines)
+        if not lines or not is_plausible(printed) or is_badly_read(page, printed.split()):
             return None
         letters: Counter[tuple[float, float]] = Counter()
         for _, direction, text, _ in lines:
