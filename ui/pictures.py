@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import Place
@@ -40,22 +43,37 @@ class HeatShot:
     dpi: float
 
 
-class Pictures:
-    """All sessions share one. Thread-safe. What is kept is fetched again after ten minutes: documents are deleted."""
+class _Entry:
+    """A cached picture, and when it was fetched."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.png = b""
+        self.fetched_at = -math.inf
+
+
+class Pictures:
+    """All sessions share one. Thread-safe. A picture is fetched again after ten minutes: documents are deleted."""
+
+    def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
-        self._kept = lru_cache(maxsize=KEPT)(self._fetch)
+        self._clock = clock
+        self._entry: Callable[[Shot | HeatShot], _Entry] = lru_cache(maxsize=KEPT)(lambda _: _Entry())
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="pictures")
 
     def get(self, shot: Shot | HeatShot) -> bytes:
         """PNG. Raises VragError where the gateway cannot draw it: ServerError 404 for heat that no leg can tell."""
-        return self._kept(shot, int(time.monotonic() // KEPT_S))
+        entry = self._entry(shot)
+        with entry.lock:
+            if self._clock() - entry.fetched_at > KEPT_S:
+                entry.png = self._fetch(shot)
+                entry.fetched_at = self._clock()
+            return entry.png
 
     def later(self, shot: Shot) -> Future[bytes]:
         return self._pool.submit(self.get, shot)
 
-    def _fetch(self, shot: Shot | HeatShot, _period: int) -> bytes:
+    def _fetch(self, shot: Shot | HeatShot) -> bytes:
         if isinstance(shot, HeatShot):
             return self._client.heatmap_png(shot.doc_id, shot.page, shot.query, dpi=shot.dpi)
         if shot.page is not None:
