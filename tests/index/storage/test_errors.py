@@ -146,15 +146,19 @@ def test_a_read_only_collection_is_read_and_refuses_every_change(tmp_path: Path,
 @pytest.mark.parametrize("left", range(3))
 @pytest.mark.parametrize("step", ["add_passages", "commit_documents", "delete", "publish"])
 def test_too_many_open_files_is_told_in_every_step_or_the_step_succeeds(step: str, left: int, tmp_path: Path):
-    root = tmp_path / "c"
-    plant(root, {"a": ["alpha beta"]})
-    with CollectionWriter(root) as writer, few_files(left):
-        try:
-            STEPS[step](writer)
-        except StorageError as error:
-            caught: StorageError | None = error
-        else:
-            caught = None
+    # A thread of an earlier test may close a file meanwhile, which makes room that the block has not made.
+    for attempt in range(5 if left == 0 else 1):
+        root = tmp_path / f"c{attempt}"
+        plant(root, {"a": ["alpha beta"]})
+        caught: StorageError | None = None
+        with CollectionWriter(root) as writer, few_files(left):
+            try:
+                STEPS[step](writer)
+            except StorageError as error:
+                caught = error
+        if caught is not None:
+            break
+        assert verify(root).is_sound
     if left == 0:
         assert caught is not None
     if caught is not None:
