@@ -119,7 +119,7 @@ def _record(pdf: Path, asked: Path, key: str) -> Recording:
     collection = Collection.open(settings.collection)
     index = FlatIndex(load_space_rows(collection, "text"), threads=2)
     candidates = settings.index.candidates
-    windows = index.search(list(stacked(embedder.embed_queries([Content(text) for text in texts]))), candidates)
+    windows = index.nearest(list(stacked(embedder.embed_queries([Content(text) for text in texts]))), candidates)
     dense = [Found(pages=_pairs(best_windows(found)), complete=len(found) < candidates) for found in windows]
     collection.documents()  # read here, for the threads below to share
     with ThreadPoolExecutor(2) as pool:

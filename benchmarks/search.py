@@ -45,14 +45,14 @@ async def measure(root: Path, queries: NDArray[np.float32], raw: faiss.Index) ->
         load_s = time.perf_counter() - began
         for query in queries[:3]:
             raw.search(query[None], K)
-            await pool.search(collection.version, TEXT, [query[None]], K, None)
+            await pool.nearest(collection.version, TEXT, [query[None]], K, None)
         alone, ours, found = [], [], []
         for query in queries:
             began = time.perf_counter()
             raw.search(query[None], K)
             alone.append(time.perf_counter() - began)
             began = time.perf_counter()
-            answer = await pool.search(collection.version, TEXT, [query[None]], K, None)
+            answer = await pool.nearest(collection.version, TEXT, [query[None]], K, None)
             ours.append(time.perf_counter() - began)
             assert answer.shards_ok == shards
             found.append([(scored.id, scored.score) for scored in answer.results[0]])

@@ -100,8 +100,8 @@ def faiss_search(setup: Setup) -> Iterator[Row]:
     chance = np.random.default_rng(0)
     for batch in (1, 16, 256):
         queries = [_near(stored, chance, 1) for _ in range(batch)]
-        slow, fast = (_milliseconds(partial(index.search, queries, K), setup.device) for index in (in_memory, on_card))
-        pairs = zip(in_memory.search(queries, K), on_card.search(queries, K), strict=True)
+        slow, fast = (_milliseconds(partial(index.nearest, queries, K), setup.device) for index in (in_memory, on_card))
+        pairs = zip(in_memory.nearest(queries, K), on_card.nearest(queries, K), strict=True)
         same = statistics.mean([hit.id for hit in a] == [hit.id for hit in b] for a, b in pairs)
         yield Row(
             f"{batch} queries on the card", fast, "ms", remark=f"in main memory {slow:.1f} ms; same results {same:.3f}"

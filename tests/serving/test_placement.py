@@ -192,5 +192,5 @@ def test_late_interaction_takes_a_gpu_that_its_process_has_and_falls_back_with_a
     query = [np.eye(4, dtype=np.float32)[[1, 2]]]
     monkeypatch.setattr(shard_index, "late_device", lambda _: None)
     plain = load_shard(files, version, [LATE], IndexConfig())
-    assert by_torch.search("late", query, 2, None) == plain.search("late", query, 2, None)
+    assert by_torch.nearest("late", query, 2, None) == plain.nearest("late", query, 2, None)
     assert TEXT not in {one.space for one in by_torch.statuses}

@@ -69,10 +69,10 @@ class PacedShard(shard_pool.IndexShard):
         super().__init__(root, shard, config, lease_s)
         self._one_at_a_time, self._drawn = threading.Lock(), random.Random()
 
-    def search(self, *asked: Any) -> list[list[tuple[str, float]]]:
+    def nearest(self, *arguments: Any) -> list[list[tuple[str, float]]]:
         with self._one_at_a_time:
             began = time.perf_counter()
-            found = super().search(*asked)
+            found = super().nearest(*arguments)
             straggles = self._drawn.random() < WHOLE.stragglers
             rest = WHOLE.scan_s * (WHOLE.straggler_factor if straggles else 1) - (time.perf_counter() - began)
             time.sleep(max(0.0, rest))
@@ -86,7 +86,7 @@ async def _asked(pool: shard_pool.ShardPool, seed: int) -> list[float]:
 
     async def ask() -> None:
         began = time.perf_counter()
-        answer = await pool.search(1, TEXT, query, 3, None)
+        answer = await pool.nearest(1, TEXT, query, 3, None)
         assert answer.shards_ok == WHOLE.shards, answer.problems
         seconds.append(time.perf_counter() - began)
 
@@ -108,7 +108,7 @@ async def _measured(kill: Callable[[], int], root: str) -> dict[str, Any]:
     lost = await asyncio.to_thread(kill)
     # Each replica is asked, so that the pool knows of those that are gone before anything is measured.
     for _ in range(4 * WHOLE.replicas):
-        await pool.search(1, TEXT, [np.eye(1, DIM, dtype=np.float32)], 3, None)
+        await pool.nearest(1, TEXT, [np.eye(1, DIM, dtype=np.float32)], 3, None)
     return {"whole": whole, "degraded": await _asked(pool, seed=2), "lost": lost}
 
 

@@ -71,12 +71,12 @@ def test_sharded_result_equals_unsharded_exactly_ties_included(
         if seed % 2
         else base._cpu[0].reconstruct(int(chance.integers(base.size))).reshape(1, DIM)
     )
-    whole = base.search(query, k)[0]
+    whole = base.nearest(query, k)[0]
     assert whole == sorted(whole, key=lambda scored: scored.sort_key)
-    everything = base.search(query, base.size)[0]
+    everything = base.nearest(query, base.size)[0]
     assert whole == everything[:k]
     for shards in sharded.values():
-        assert merge((shard.search(query, k)[0] for shard in shards), k) == whole
+        assert merge((shard.nearest(query, k)[0] for shard in shards), k) == whole
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_filter_is_applied_in_the_shard_and_finds_all_that_fit(
     query = np.ones((1, DIM), dtype=np.float32)
     expected = {doc_id_of(name)[:24] for name in expected_docs}
     for shards in sharded.values():
-        found = merge((shard.search(query, 100, wanted)[0] for shard in shards), 100)
+        found = merge((shard.nearest(query, 100, wanted)[0] for shard in shards), 100)
         assert {scored.id.split(":")[0] for scored in found} == expected
         assert len(found) == 4 * len(expected)
 
@@ -105,19 +105,19 @@ def test_a_filter_is_applied_in_the_shard_and_finds_all_that_fit(
 def test_scores_are_cosines_to_fp16_accuracy(sharded: dict[int, list[FlatIndex]]) -> None:
     index = sharded[1][0]
     query = index._cpu[0].reconstruct(0).reshape(1, DIM)
-    assert index.search(query, 1)[0][0].score == pytest.approx(1.0, abs=2e-3)
+    assert index.nearest(query, 1)[0][0].score == pytest.approx(1.0, abs=2e-3)
 
 
 def test_queries_of_another_dimension_are_refused(sharded: dict[int, list[FlatIndex]]) -> None:
     with pytest.raises(VragError, match="16 dimensions"):
-        sharded[1][0].search(np.ones((1, 8), dtype=np.float32), 3)
+        sharded[1][0].nearest(np.ones((1, 8), dtype=np.float32), 3)
 
 
 def test_an_empty_shard_answers_with_nothing() -> None:
     empty = Collection.__new__(Collection)
     empty.record = None
     index = FlatIndex(load_space_rows(empty, TEXT))
-    assert index.search(np.ones((2, DIM), dtype=np.float32), 5) == [[], []]
+    assert index.nearest(np.ones((2, DIM), dtype=np.float32), 5) == [[], []]
 
 
 def test_merge_orders_by_score_then_id() -> None:

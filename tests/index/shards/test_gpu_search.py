@@ -32,7 +32,7 @@ class Card:
         self._vectors, self.temp_mb = vectors, temp_mb
         self.scans, self.copies = 0, 0
 
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def nearest(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         assert k <= MOST_RESULTS
         self.scans += 1
         # The card rounds queries to half precision.
@@ -66,7 +66,7 @@ def both(vectors: NDArray[np.float16], monkeypatch: pytest.MonkeyPatch) -> tuple
 def test_all_queries_are_one_scan_and_nothing_is_copied_to_main_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = np.random.default_rng(1)
     on_card, _, card = both(chance.standard_normal((ROWS, DIM)).astype(np.float16), monkeypatch)
-    found = on_card.search(chance.standard_normal((40, DIM)).astype(np.float32), 1)
+    found = on_card.nearest(chance.standard_normal((40, DIM)).astype(np.float32), 1)
     assert (card.scans, card.copies, card.temp_mb, len(found)) == (1, 0, 64, 40)
 
 
@@ -74,9 +74,9 @@ def test_ties_filters_and_large_k_give_what_main_memory_gives(indexes: tuple[Fla
     on_card, in_memory, card = indexes
     queries = np.random.default_rng(2).integers(-1, 2, (6, DIM)).astype(np.float32)
     for k in (1, 7, 100, MOST_RESULTS, ROWS):
-        assert on_card.search(queries, k) == in_memory.search(queries, k)
+        assert on_card.nearest(queries, k) == in_memory.nearest(queries, k)
     wanted = SearchFilter(doc_ids=[DOCS[2]])
-    assert on_card.search(queries, 9, wanted) == in_memory.search(queries, 9, wanted)
+    assert on_card.nearest(queries, 9, wanted) == in_memory.nearest(queries, 9, wanted)
     assert card.copies == 1
 
 
@@ -87,16 +87,16 @@ def test_scores_and_order_are_those_of_main_memory_to_the_last_bit(monkeypatch: 
     vectors = (near / np.linalg.norm(near, axis=1, keepdims=True)).astype(np.float16)
     on_card, in_memory, card = both(vectors, monkeypatch)
     queries = chance.standard_normal((20, DIM)).astype(np.float32)
-    rounded, _ = card.search(queries, 5)
-    expected = in_memory.search(queries, 5)
+    rounded, _ = card.nearest(queries, 5)
+    expected = in_memory.nearest(queries, 5)
     assert [[one.score for one in row] for row in expected] != rounded.tolist()
-    assert on_card.search(queries, 5) == expected
+    assert on_card.nearest(queries, 5) == expected
 
 
 def test_the_copy_is_made_once_however_many_ask(indexes: tuple[FlatIndex, FlatIndex, Card]) -> None:
     on_card, _, card = indexes
     query, wanted = np.ones((1, DIM), np.float32), SearchFilter(doc_ids=[DOCS[2]])
-    threads = [threading.Thread(target=on_card.search, args=(query, 3, wanted)) for _ in range(4)]
+    threads = [threading.Thread(target=on_card.nearest, args=(query, 3, wanted)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -120,7 +120,7 @@ class IvfCard:
         self._index, self._nprobe, self.temp_mb = index, nprobe, temp_mb
         self.scans, self.copies = 0, 0
 
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def nearest(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         import faiss
 
         assert k <= MOST_RESULTS
@@ -145,13 +145,13 @@ def test_an_inverted_file_searches_on_the_card_and_in_main_memory_where_a_filter
     card = on_card._gpu
     assert isinstance(card, IvfCard)
     queries, before = vectors[:9].astype(np.float32), card.scans
-    assert on_card.search(queries, 5) == in_memory.search(queries, 5)
+    assert on_card.nearest(queries, 5) == in_memory.nearest(queries, 5)
     assert (card.scans - before, card.copies, card.temp_mb) == (1, 0, 64)
     assert on_card.recall == in_memory.recall
     wanted = SearchFilter(doc_ids=[DOCS[2]])
     for _ in range(2):
-        assert on_card.search(queries, 5, wanted) == in_memory.search(queries, 5, wanted)
-    assert on_card.search(queries[:1], ROWS) == in_memory.search(queries[:1], ROWS)
+        assert on_card.nearest(queries, 5, wanted) == in_memory.nearest(queries, 5, wanted)
+    assert on_card.nearest(queries[:1], ROWS) == in_memory.nearest(queries[:1], ROWS)
     assert (card.scans - before, card.copies) == (1, 1)
 
 

@@ -42,8 +42,8 @@ def queries(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
 
 
 def recall(index: IvfIndex, rows: ShardRows, vectors: NDArray[np.float16]) -> float:
-    exact = FlatIndex(SpaceRows.of(rows, vectors)).search(queries(vectors), 10)
-    found = index.search(queries(vectors), 10)
+    exact = FlatIndex(SpaceRows.of(rows, vectors)).nearest(queries(vectors), 10)
+    found = index.nearest(queries(vectors), 10)
     return float(np.mean([len({o.id for o in a} & {o.id for o in b}) / 10 for a, b in zip(exact, found, strict=True)]))
 
 
@@ -53,7 +53,7 @@ def test_scanning_enough_lists_finds_nearly_all_and_says_how_much(
     index = IvfIndex(SpaceRows.of(rows, vectors), IndexKind.IVF_SQ, nprobe=24, recall_floor=0.9)
     assert index.recall >= 0.9
     assert recall(index, rows, vectors) >= 0.9
-    [best] = index.search(queries(vectors)[:1], 3)
+    [best] = index.nearest(queries(vectors)[:1], 3)
     assert [one.score for one in best] == sorted((one.score for one in best), reverse=True)
 
 
@@ -68,7 +68,7 @@ def test_below_the_floor_it_is_refused_with_the_measured_recall(rows: ShardRows,
 
 def test_a_filter_lets_only_its_documents_through(rows: ShardRows, vectors: NDArray[np.float16]) -> None:
     index = IvfIndex(SpaceRows.of(rows, vectors), IndexKind.IVF_SQ, nprobe=63, recall_floor=0.9)
-    [found] = index.search(queries(vectors)[:1], 50, SearchFilter(doc_ids=[DOCS[3], DOCS[9]]))
+    [found] = index.nearest(queries(vectors)[:1], 50, SearchFilter(doc_ids=[DOCS[3], DOCS[9]]))
     assert 0 < len(found) <= 50
     assert {int(one.id[:24], 16) % 40 for one in found} <= {3, 9}
 
@@ -80,7 +80,7 @@ def test_an_empty_shard_finds_nothing() -> None:
         nprobe=1,
         recall_floor=1,
     )
-    assert index.search(np.ones((2, 5), np.float32), 3) == [[], []]
+    assert index.nearest(np.ones((2, 5), np.float32), 3) == [[], []]
 
 
 def test_a_service_says_the_recall_of_each_shard_and_does_not_start_below_the_floor(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_it_equals_numpy_and_sharded_equals_unsharded_exactly(
         unit(np.random.default_rng(seed + n).standard_normal((length + n, DIM)).astype(np.float32)) for n in range(2)
     ]
     whole = load_space_rows(collection, "late")
-    found = index_of(whole).search(queries, k)
+    found = index_of(whole).nearest(queries, k)
     for query, scored in zip(queries, found, strict=True):
         expected = maxsim(whole, query)
         true = dict(expected)
@@ -84,7 +84,7 @@ def test_it_equals_numpy_and_sharded_equals_unsharded_exactly(
         assert scored == sorted(scored, key=lambda one: (-one.score, one.id))
     for shards in (2, 3, 7):
         parts = [
-            index_of(load_space_rows(collection, "late", rows_of(collection, n, shards))).search(queries, k)
+            index_of(load_space_rows(collection, "late", rows_of(collection, n, shards))).nearest(queries, k)
             for n in range(shards)
         ]
         assert [merge((part[n] for part in parts), k) for n in range(2)] == found
@@ -95,36 +95,36 @@ def test_a_query_that_fits_nowhere_has_its_negative_best_and_no_padding_wins(tmp
     axis = np.eye(DIM, dtype=np.float32)
     rows = [stored_vectors("a", 1, unit(-axis[:1] + 0.5 * axis[1:2])), stored_vectors("b", 1, -axis[[0, 0, 0]])]
     plant_space(tmp_path / "c", "late", rows, dim=DIM)
-    [found] = index_of(load_space_rows(Collection.open(tmp_path / "c"), "late")).search([axis[:1]], 2)
+    [found] = index_of(load_space_rows(Collection.open(tmp_path / "c"), "late")).nearest([axis[:1]], 2)
     assert [one.id[:24] for one in found] == [doc_id_of("a")[:24], doc_id_of("b")[:24]]
     assert [one.score for one in found] == pytest.approx([-2 / np.sqrt(5), -1.0], abs=1e-3)
 
 
 def test_a_scan_in_many_parts_finds_the_same(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, query = load_space_rows(collection, "late"), page_of(1000)
-    expected = index_of(rows).search([query], 10)
+    expected = index_of(rows).nearest([query], 10)
     monkeypatch.setattr(late_index, "SCAN_BYTES", 4 * DIM * 3)
     assert len(index_of(rows)._parts()) > 30
-    assert index_of(rows).search([query], 10) == expected
+    assert index_of(rows).nearest([query], 10) == expected
 
 
 def test_a_filter_leaves_the_order_of_what_it_lets_through(collection: Collection) -> None:
     rows, query = load_space_rows(collection, "late"), page_of(2000)
     kept = {doc_id_of("d3"), doc_id_of("d11")}
-    [found] = index_of(rows).search([query], 50, SearchFilter(doc_ids=sorted(kept)))
+    [found] = index_of(rows).nearest([query], 50, SearchFilter(doc_ids=sorted(kept)))
     assert [one.id for one in found] == [passage_id for passage_id, _ in maxsim(rows, query, kept)]
-    assert index_of(rows).search([query], 5, SearchFilter(doc_ids=[])) == [[]]
+    assert index_of(rows).nearest([query], 5, SearchFilter(doc_ids=[])) == [[]]
 
 
 def test_with_enough_candidates_the_first_stage_loses_nothing_and_with_few_it_scores_only_those(
     collection: Collection,
 ) -> None:
     rows, query = load_space_rows(collection, "late"), page_of(7)
-    everything = index_of(rows).search([query], 3)
-    assert index_of(rows, exhaustive_below=0, candidates=DOCS * PAGES).search([query], 3) == everything
-    [few] = index_of(rows, exhaustive_below=0, candidates=4).search([query], 3)
-    assert set(few) <= set(index_of(rows).search([query], DOCS * PAGES)[0])
-    [filtered] = index_of(rows, exhaustive_below=0, candidates=4).search(
+    everything = index_of(rows).nearest([query], 3)
+    assert index_of(rows, exhaustive_below=0, candidates=DOCS * PAGES).nearest([query], 3) == everything
+    [few] = index_of(rows, exhaustive_below=0, candidates=4).nearest([query], 3)
+    assert set(few) <= set(index_of(rows).nearest([query], DOCS * PAGES)[0])
+    [filtered] = index_of(rows, exhaustive_below=0, candidates=4).nearest(
         [query], 3, SearchFilter(doc_ids=[doc_id_of("d3")])
     )
     assert {one.id[:24] for one in filtered} == {doc_id_of("d3")[:24]}
@@ -135,7 +135,7 @@ def test_bits_take_a_sixteenth_and_score_a_float_query_against_signs(collection:
     floats, bits = index_of(rows), index_of(rows, binary=True)
     vectors = rows.vectors.nbytes / len(rows.rows.ids)
     assert floats.bytes_per_passage - bits.bytes_per_passage == pytest.approx(vectors * 15 / 16)
-    [found] = bits.search([query], DOCS * PAGES)
+    [found] = bits.nearest([query], DOCS * PAGES)
     for one in found[:5]:
         number = rows.rows.ids.to_pylist().index(one.id)
         signs = np.where(rows.vectors[rows.bounds[number] : rows.bounds[number + 1]] > 0, 1.0, -1.0) / np.sqrt(DIM)
@@ -144,4 +144,4 @@ def test_bits_take_a_sixteenth_and_score_a_float_query_against_signs(collection:
 
 def test_a_query_of_another_dimension_is_refused(collection: Collection) -> None:
     with pytest.raises(VragError, match=r"shape \(1, 3\).*8 dimensions"):
-        index_of(load_space_rows(collection, "late")).search([np.ones((1, 3), np.float32)], 1)
+        index_of(load_space_rows(collection, "late")).nearest([np.ones((1, 3), np.float32)], 1)

@@ -70,9 +70,9 @@ def test_results_are_numpys_to_the_last_bit(
     alive = np.random.default_rng(5).random(PAGES) < 0.8
     few = SearchFilter(doc_ids=[f"{n:064x}" for n in (3, 4, 17)])
     for k in (1, 10, 60, PAGES):
-        assert by_torch.search(queries, k) == plain.search(queries, k)
-        assert by_torch.search(queries, k, None, alive) == plain.search(queries, k, None, alive)
-        assert by_torch.search(queries, k, few) == plain.search(queries, k, few)
+        assert by_torch.nearest(queries, k) == plain.nearest(queries, k)
+        assert by_torch.nearest(queries, k, None, alive) == plain.nearest(queries, k, None, alive)
+        assert by_torch.nearest(queries, k, few) == plain.nearest(queries, k, few)
 
 
 def test_the_scan_alone_is_within_its_stated_error_and_not_exact(space: SpaceRows, queries: list[Floats]) -> None:
@@ -87,7 +87,7 @@ def test_the_scan_alone_is_within_its_stated_error_and_not_exact(space: SpaceRow
 
 def test_an_empty_shard_needs_no_device(space: SpaceRows) -> None:
     empty = SpaceRows.of(ShardRows.of([], [], [], []), space.vectors[:0])
-    assert LateIndex(empty, exhaustive_below=1, candidates=1, device="cpu").search([np.ones((1, DIM))], 3) == [[]]
+    assert LateIndex(empty, exhaustive_below=1, candidates=1, device="cpu").nearest([np.ones((1, DIM))], 3) == [[]]
 
 
 def test_vectors_that_do_not_fit_the_card_are_refused_with_what_helps(

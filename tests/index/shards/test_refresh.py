@@ -50,7 +50,7 @@ def load(root: Path, version: int, earlier: ShardIndex | None = None, *, shard: 
 
 def answers(index: ShardIndex, wanted: SearchFilter | None = None) -> list[list[tuple[str, float]]]:
     queries = np.random.default_rng(7).standard_normal((6, 1, DIM)).astype(np.float32)
-    found = index.search(TEXT, list(queries), 200, wanted)
+    found = index.nearest(TEXT, list(queries), 200, wanted)
     return [[(window.id, window.score) for window in windows] for windows in found]
 
 

@@ -89,7 +89,7 @@ def test_each_user_searches_its_version_until_it_goes_on(tmp_path: Path) -> None
         assert await found_by(behind) == (5, 1)
         [[actor]] = ahead.pool.actors
         with pytest.raises(NotLoadedError):
-            await actor.search.remote(first_version, TEXT, [], 1, None)
+            await actor.nearest.remote(first_version, TEXT, [], 1, None)
         await ahead.close()
         await behind.close()
 

@@ -49,7 +49,7 @@ async def search_leg(
         vectors = [searched.vectors[number] for number in numbers]
         fans = await asyncio.gather(
             *(
-                part.snapshot.shards.search(part.collection.version, leg.name, vectors, fetch_k, part.filter)
+                part.snapshot.shards.nearest(part.collection.version, leg.name, vectors, fetch_k, part.filter)
                 for part in parts
             )
         )

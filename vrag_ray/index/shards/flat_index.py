@@ -79,7 +79,7 @@ class FlatIndex:
         """Memory of codes, ids and filter columns together, a passage."""
         return (self.rows.nbytes + self.size * self.dim * FP16_BYTES) / max(1, self.size)
 
-    def search(
+    def nearest(
         self,
         queries: QueryVectors,
         k: int,
@@ -96,7 +96,7 @@ class FlatIndex:
         k = min(k, available)
         if self._gpu is None or mask is not None or k >= MOST_RESULTS:
             return [self._search_one(query, k, available, mask) for query in vectors]
-        scores, numbers = self._gpu.search(vectors, min(k + max(k, LEAST_SPARE), available, MOST_RESULTS))
+        scores, numbers = self._gpu.nearest(vectors, min(k + max(k, LEAST_SPARE), available, MOST_RESULTS))
         return [self._from_gpu(self._gpu, query, scores[n], numbers[n], k) for n, query in enumerate(vectors)]
 
     def page_traits(self, passage_id: str, query: Floats | None) -> PageTraits | None:  # noqa: ARG002
@@ -117,7 +117,7 @@ class FlatIndex:
         while len(numbers) < self.size and scores[-1] >= scores[k - 1] - slack:
             if len(numbers) >= MOST_RESULTS:
                 return self._search_one(query, k, self.size, None)
-            wider, found = gpu.search(query[None], min(2 * len(numbers), self.size, MOST_RESULTS))
+            wider, found = gpu.nearest(query[None], min(2 * len(numbers), self.size, MOST_RESULTS))
             scores, numbers = wider[0], found[0]
         chosen = np.sort(numbers[scores >= scores[k - 1] - slack])
         exact, places = _cpu_index(gpu.rows(chosen)).search(query[None], len(chosen))

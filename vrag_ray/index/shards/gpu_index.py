@@ -56,7 +56,7 @@ class GpuFlat:
         for start in range(0, len(vectors), _ROWS_AT_ONCE):
             self._index.add(vectors[start : start + _ROWS_AT_ONCE].astype(np.float32))
 
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def nearest(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Scores and row numbers [queries, k], best first, all queries in one scan. See ``SCORE_ERROR``."""
         with self._lock:
             return self._index.search(queries, k)  # type: ignore[no-any-return]
@@ -92,7 +92,7 @@ class GpuIvf:
         self._params = faiss.SearchParametersIVF(nprobe=min(nprobe, int(index.nlist)))
         self._lock = threading.Lock()
 
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def nearest(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Scores and row numbers [queries, k], best first; the number is -1 where the scanned lists have no more."""
         with self._lock:
             return self._index.search(queries, k, params=self._params)  # type: ignore[no-any-return]

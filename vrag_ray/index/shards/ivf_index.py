@@ -88,7 +88,7 @@ class IvfIndex:
         """``cpu`` or ``cuda``."""
         return "cuda" if self.size and self._gpu is not None else "cpu"
 
-    def search(
+    def nearest(
         self,
         queries: QueryVectors,
         k: int,
@@ -121,7 +121,7 @@ class IvfIndex:
         import faiss
 
         if self._gpu is not None and mask is None and k <= MOST_RESULTS:
-            return self._gpu.search(queries, k)
+            return self._gpu.nearest(queries, k)
         selector = None if mask is None else faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
         params = faiss.SearchParametersIVF(nprobe=self._nprobe, sel=selector)
         return self._cpu.search(queries, k, params=params)  # type: ignore[no-any-return]
@@ -142,7 +142,7 @@ class IvfIndex:
         moved = chosen + chance.standard_normal(chosen.shape).astype(np.float32) * NOISE / np.sqrt(self.dim)
         k = min(RECALL_AT, self.size)
         queries = list(moved)
-        exact, found = FlatIndex(space).search(queries, k), self.search(queries, k)
+        exact, found = FlatIndex(space).nearest(queries, k), self.nearest(queries, k)
         hits = sum(
             len({o.id for o in exact_hits} & {o.id for o in other})
             for exact_hits, other in zip(exact, found, strict=True)

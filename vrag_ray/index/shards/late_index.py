@@ -78,7 +78,7 @@ class LateIndex:
         """Memory of vectors, ids and filter columns together, a page."""
         return (self.rows.nbytes + self._vectors.nbytes) / max(1, self.size)
 
-    def search(
+    def nearest(
         self,
         queries: Sequence[Floats],
         k: int,
@@ -124,7 +124,7 @@ class LateIndex:
     ) -> list[NDArray[np.int64]]:
         """For each query the row numbers of the pages whose mean vectors are nearest to its own mean."""
         means = [query.mean(axis=0, keepdims=True) for query in queries]
-        found = first.search(means, max(k, self._candidates), filter, alive)
+        found = first.nearest(means, max(k, self._candidates), filter, alive)
         return [np.array(sorted(self._number_of[window.id] for window in windows), np.int64) for windows in found]
 
     def _among(self, query: Floats, numbers: NDArray[np.int64], k: int) -> list[Scored]:

@@ -46,10 +46,10 @@ class LocalShard:
     async def keep_only(self, version: int) -> None:
         self._indexes = {number: index for number, index in self._indexes.items() if number == version}
 
-    async def search(
+    async def nearest(
         self, version: int, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None
     ) -> FanOut:
-        return FanOut(await asyncio.to_thread(self._index(version).search, space, queries, k, filter), 1, ())
+        return FanOut(await asyncio.to_thread(self._index(version).nearest, space, queries, k, filter), 1, ())
 
     async def page_traits(
         self, version: int, space: str, pages: Sequence[PageQuery], queries: QueryVectors

@@ -71,9 +71,9 @@ class SegmentedIndex:
         """Of its larger segment, as in ``SpaceIndex``."""
         return self._larger.recall
 
-    def search(self, queries: QueryVectors, k: int, filter: SearchFilter | None) -> list[list[Scored]]:
+    def nearest(self, queries: QueryVectors, k: int, filter: SearchFilter | None) -> list[list[Scored]]:
         """The ``k`` best passages of each query by (-score, id)."""
-        found = [segment.index.search(queries, k, filter, segment.alive) for segment in self._segments]
+        found = [segment.index.nearest(queries, k, filter, segment.alive) for segment in self._segments]
         return found[0] if len(found) == 1 else [merge(parts, k) for parts in zip(*found, strict=True)]
 
     def page_traits(self, passage_id: str, query: Floats | None) -> PageTraits | None:

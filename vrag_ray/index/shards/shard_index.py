@@ -95,11 +95,11 @@ class ShardIndex:
             for name, space in self._spaces.items()
         )
 
-    def search(self, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None) -> list[list[Scored]]:
+    def nearest(self, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None) -> list[list[Scored]]:
         """The ``k`` best passages of each query by (-score, id)."""
         if space not in self._spaces:
             raise VragError(f"this shard has not loaded the vector space {space}")
-        return self._spaces[space].index.search(queries, k, filter)
+        return self._spaces[space].index.nearest(queries, k, filter)
 
     def page_traits(
         self, space: str, pairs: Sequence[tuple[str, int | None]], queries: QueryVectors

@@ -109,10 +109,10 @@ class IndexShard:
             self._users.pop(user, None)
             self._free_unused()
 
-    def search(
+    def nearest(
         self, version: int, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None
     ) -> list[list[tuple[str, float]]]:
-        found = self._index(version).search(space, queries, k, filter)
+        found = self._index(version).nearest(space, queries, k, filter)
         return [[(scored.id, scored.score) for scored in per_query] for per_query in found]
 
     def page_traits(
@@ -252,14 +252,14 @@ class ShardPool:
         healthy = [replica for replicas in self._shards for replica in replicas if not replica.problem]
         await asyncio.gather(*(r.actor.keep_only.remote(self._user, version) for r in healthy), return_exceptions=True)
 
-    async def search(
+    async def nearest(
         self, version: int, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None
     ) -> FanOut:
         """The ``k`` best windows over all shards that answer in time; the others are counted and named."""
         self._turn += 1
 
         async def ask(number: int) -> list[list[Scored]] | str:
-            found = await self._ask(number, lambda actor: actor.search.remote(version, space, queries, k, filter))
+            found = await self._ask(number, lambda actor: actor.nearest.remote(version, space, queries, k, filter))
             return found if isinstance(found, str) else [[Scored(*row) for row in per_query] for per_query in found]
 
         answers = await asyncio.gather(*map(ask, range(self.total)))

@@ -29,7 +29,7 @@ class PageTraits:
 
 
 class SpaceIndex(Protocol):
-    """Thread-safe for searching. ``size`` counts passages, ``dim`` is that of one vector; ``device`` is ``cpu`` or
+    """Thread-safe for ``nearest``. ``size`` counts passages, ``dim`` is that of one vector; ``device`` is ``cpu`` or
     ``cuda``; ``recall`` is the share of the exact ten nearest that it finds, as measured when it was built, 1 for an
     exact one."""
 
@@ -46,7 +46,7 @@ class SpaceIndex(Protocol):
         """Memory of vectors, ids and filter columns together."""
         ...
 
-    def search(
+    def nearest(
         self,
         queries: QueryVectors,
         k: int,
