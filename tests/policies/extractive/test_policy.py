@@ -114,6 +114,12 @@ def test_a_multi_part_question_is_answered_part_by_part() -> None:
     assert record.graph.ancestors("answer") >= {"q1", "q2", "root"}
 
 
+def test_each_part_is_led_by_what_it_is_about_or_by_its_question() -> None:
+    lines = ask("How long does the oil need to dry? What was the cost of the masts in 2022?").answer.splitlines()
+    assert lines[0].startswith("How long does the oil need to dry: 48 hours: ")
+    assert lines[1].startswith("Cost of the masts in 2022: ")
+
+
 def test_documents_that_have_other_figures_in_the_same_words_are_cited_too() -> None:
     shelf = Shelf()
     shelf.add("Report (2023)", put(50, 100, "The dues of the harbour were 41.7 thousand crowns."))

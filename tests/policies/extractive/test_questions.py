@@ -25,10 +25,36 @@ from vrag_ray.policies.extractive.questions import AnswerKind, parts
         ("Which was higher: wind or solar?", ["Which was higher: wind?", "Which was higher: solar?"]),
         ('What does "search and rescue" mean?', ['What does "search and rescue" mean?']),
         ("Is it a boat or a ship", ["Is it a boat or a ship"]),
+        ("How far is it between Harwick and Norfell?", ["How far is it between Harwick and Norfell?"]),
+        ("How many boats sank between 2019 and 2021?", ["How many boats sank between 2019 and 2021?"]),
+        (
+            "Was there a drop in cash between FY 2023 and Q2 of FY2024?",
+            ["Was there a drop in cash in FY 2023", "Was there a drop in cash in Q2 of FY2024?"],
+        ),
+        (
+            "How did the rent change between March and May 2021?",
+            ["How did the rent change in March?", "How did the rent change in May 2021?"],
+        ),
     ],
 )
 def test_a_question_is_split_where_it_asks_several_things(question: str, expected: list[str]) -> None:
     assert [part.text for part in parts(question, limit=3)] == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "query"),
+    [
+        ("Who founded Harwick Marine, and when was it sold?", "it sold harwick marine"),
+        ("How long is the key of the old crane? How wide is it?", "wide is it old crane"),
+        ("Where is the crane? When was it inspected in Harwick?", "it inspected in Harwick crane"),
+        ("What did Harwick do? How did Norfell raise its prices?", "Norfell raise its prices"),
+        ("Who is Anna Berg? What is a transformer?", "a transformer"),
+    ],
+)
+def test_a_pronoun_stands_for_what_the_part_before_it_names(question: str, query: str) -> None:
+    _, second = parts(question, limit=3)
+    assert second.query == query
+    assert set(second.antecedent.split()) <= {term.surface for term in second.terms}
 
 
 def test_a_question_of_too_many_parts_stays_whole() -> None:
@@ -52,6 +78,11 @@ def test_a_question_of_too_many_parts_stays_whole() -> None:
         ("How deep is the bay? If the documents do not tell, say so.", "How deep is the bay?"),
         ("How deep is the bay? Keep your answer short. Cite your sources.", "How deep is the bay?"),
         ("Answer in one sentence: how deep is the bay?", "how deep is the bay?"),
+        ("Basing your judgment on the chart, how deep is the bay?", "how deep is the bay?"),
+        ("How deep is the bay? If depth is of no use here, then please state that and explain why.", "How deep is the bay?"),
+        ("What is its DSR? DSR is defined as: depth / (mean of spring and neap).", "What is its DSR?"),
+        ("What is the ratio? Calculate what was asked by using the chart.", "What is the ratio?"),
+        ("What is the ratio? Base your judgments on the chart.", "What is the ratio?"),
         # These ask for something.
         ("If the tide is low, how deep is the bay?", "If the tide is low, how deep is the bay?"),
         ("Cite the sources of the river.", "Cite the sources of the river."),

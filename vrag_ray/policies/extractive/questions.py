@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, Term, phrases, terms, tokens
 from vrag_ray.policies.extractive.other_scripts import HOW_MANY, WHEN, WHO, without_question_words
+from vrag_ray.types.months import MONTH
 
 
 class AnswerKind(StrEnum):
@@ -32,7 +33,8 @@ class Part:
     ``wants_passage``: no more is looked for than the place where the words stand, as with a sentence, or with a
     quotation and where it is said. ``pages`` are the numbers of the pages that it is about. ``sentence`` has the words
     of a part that asks nothing, in a row, "" for others. ``undivided`` is the clause of which this is a side, where
-    ``joined`` may as well be a single name, as "cash and cash equivalents" is.
+    ``joined`` may as well be a single name, as "cash and cash equivalents" is. ``antecedent`` is what a pronoun of this
+    part stands for, in the words of the part before it; its words are among ``terms``.
     """
 
     text: str
@@ -44,6 +46,7 @@ class Part:
     sentence: str = ""
     undivided: str = ""
     joined: str = ""
+    antecedent: str = ""
 
     @property
     def is_yes_or_no(self) -> bool:
@@ -62,11 +65,16 @@ class Part:
         return not self.is_yes_or_no and _NOT.search(self.text) is not None
 
     @property
-    def query(self) -> str:
-        """What to search for: the question without its leading question words; a quoted phrase that is looked for."""
+    def subject(self) -> str:
+        """The question without its leading question words; a quoted phrase that is looked for."""
         if self.wants_passage:
             return " ".join(self.phrases) or self.text
         return _LEAD.sub("", without_question_words(self.text)).strip(" ?.!\uff1f\u061f") or self.text
+
+    @property
+    def query(self) -> str:
+        """What to search for."""
+        return f"{self.subject} {self.antecedent}".rstrip()
 
     @property
     def other_query(self) -> str:
@@ -95,6 +103,19 @@ _PAIR = re.compile(
     rf"(?P<right>{_WORDS})(?P<tail>(?:\s+(?:in|of|for|at|on|during|by|from|according)\b.*)?\??)$",
     re.IGNORECASE,
 )
+_BETWEEN = re.compile(
+    rf"^(?P<head>.*)\bbetween\s+(?:the\s+)?(?P<left>{_WORDS})\s+and\s+(?:the\s+)?(?P<right>{_WORDS})"
+    r"(?P<tail>(?:\s+(?:in|of|for|at|on|during|by|from|according)\b.*)?\??)$",
+    re.IGNORECASE,
+)
+_COMPARES = re.compile(
+    r"\b(?:differ|compar|chang|ris|rose|grow|grew|increas|improv|gain|drop|declin|decreas|fall|fell|shr[aiu]nk)\w*",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(r"(?:\b(?:FY|CY)|\b)['\u2019]?(?:(?:1[5-9]|20)\d\d|(?<=[YyQq'\u2019])\d\d)\b", re.IGNORECASE)
+_PERIOD = re.compile(
+    rf"(?:the\s+)?(?:(?:end|start|beginning) of\s+)?(?:{_YEAR.pattern}|(?:FY|Q[1-4]|H[12]|{MONTH})\b)", re.IGNORECASE
+)
 _VERSUS = re.compile(
     rf"^(?P<head>)(?P<left>{_WORDS})\s+(?P<join>vs\.?|versus)\s+(?P<right>{_WORDS})"
     r"(?P<tail>(?:\s+(?:in|of|for|at|on|during|by|from)\b.*)?\??)$",
@@ -115,7 +136,11 @@ _NO_SUBJECT = re.compile(
 """Names the kind of answer, a year or a title, and not its subject."""
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _PAGE = re.compile(rf"\b(?:(?:page|slide) (\d{{1,4}})|({'|'.join(_ORDINALS)}) (?:page|slide))\b", re.IGNORECASE)
-_LEADING_FORM = re.compile(r"^\W*(?:please )?(?:answer|reply|respond)\b[^:?\n]{0,80}:\s+", re.IGNORECASE)
+_LEADING_FORM = re.compile(
+    r"^\W*(?:(?:please )?(?:answer|reply|respond)\b[^:?\n]{0,80}:"
+    rf"|bas(?:ing|ed?) your (?:judge?ments?|answers?|calculations?)\b[^?\n]{{0,120}}?,(?=\s+{_ASK}\b))\s+",
+    re.IGNORECASE,
+)
 _CAN_I = r"\bhow (?:can|do|could|may|should) (?:i|we|one|you|they|people) (?:best )?"
 _CONTACTS = {
     AnswerKind.TELEPHONE: re.compile(
@@ -192,7 +217,7 @@ _FORM = (
     r"(?:the|your|an?)\s+(?:final\s+)?(?:answers?|results?|response|reply)\s+(?:in|as|to|with|using|into|by|down|like)\b"
     r"|(?:the|your)\s+(?:final\s+)?(?:answer|response|reply)\s+(?:should|must|needs|has to)\b"
     r"|format\s+(?:it|them|the\s+\w+)\s+(?:as|in|like)\b"
-    r"|if\b[^?]*\b(?:say|answer|reply|respond|write|return)\s+"
+    r"|if\b[^?]*\b(?:say|state|mention|note|indicate|answer|reply|respond|write|return)\s+"
     r"(?:so\b|that\b|not\b|no\b|none\b|n/?a\b|[\"'\u2018\u201c])"
     r"|(?:be|keep)\s+(?:[\w']+\s+){0,3}?(?:brief|concise|short|precise)\b"
     r"|(?:cite|name|give|include|add|mention)\s+(?:(?:your|the|all|page)\s+){0,2}"
@@ -201,11 +226,22 @@ _FORM = (
     r"(?:briefly|concisely|precisely|in|with|using|as|by|yes|no|[\"'\u2018\u201c])"
     r"|(?:give|return|provide|output|write)(?:\s+me)?\s+(?:an?|the)\s+(?:[\w-]+\s+){0,2}"
     r"(?:integer|number|float|decimal|percentage|string|list)(?:\s+answer)?\W*$"
+    r"|(?:calculate|compute|derive|work out|extract|base)\b(?:\s+\([^)]*\))?\s+"
+    r"(?:what (?:was|is) asked|(?:the|your)\s+(?:answers?|results?|judge?ments?|calculations?))\b"
+    rf"|(?!{_ASK}\b)[^?,;:]{{1,80}}\bis (?:here )?defined as\b"
     r"|e\.g\.|for example,?\s*\W*\[|\[[^\]]*\]\W*$)"
 )
-"""A sentence about the form of the answer, which no page says anything about."""
+"""A sentence about the form of the answer, or a definition beside the question: no page says anything about it."""
 _OF_FORM = re.compile(_FORM, re.IGNORECASE)
 _SENTENCES = re.compile(rf"(?<=\?)(?:\s+|(?=[a-z]+\s))|;\s*|\n+|(?<=[.!?])\s+(?={_FORM})", re.IGNORECASE)
+_PRONOUN = re.compile(
+    r"\b(?:it|its|they|them|their|he|him|his|she|her|(?:the|this) (?:company|firm|group|organi[sz]ation|author)s?)\b",
+    re.IGNORECASE,
+)
+_WITH_ARTICLE = re.compile(
+    r"\b(?:the|an?)\s+((?:[\w-]+\s+){0,2}?[\w-]+)(?=\s+(?:of|in|at|on|for|by|from|to|with|that|which|is|was|has)\b|\W*$)",
+    re.IGNORECASE,
+)
 _MARKS = '"\u201c\u201d\u201e\u00ab\u00bb'
 _QUOTED = re.compile(rf"[{_MARKS}]([^{_MARKS}]{{2,600}})[{_MARKS}]|(?<!\w)'([^']{{8,600}})'(?!\w)")
 _WHERE_SAID = re.compile(
@@ -269,8 +305,29 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
         replace(part_of(text, in_moment=moment), undivided=clause if joined else "", joined=joined)
         for text, (clause, joined) in sides.items()
     ]
+    for number in range(1, len(found)):
+        found[number] = _with_antecedent(found[number], found[number - 1])
     distinct = {part.other_query: part for part in reversed(found)}
     return tuple(reversed(distinct.values()))
+
+
+def _with_antecedent(part: Part, earlier: Part) -> Part:
+    """``part`` with what its pronoun stands for: the names of the part before it, else what has the last article."""
+    pronoun = _PRONOUN.search(part.text)
+    # A name before the pronoun is what it stands for.
+    if pronoun is None or part.wants_passage or any(map(_is_name, terms(f". {part.text[: pronoun.start()]}"))):
+        return part
+    subject = [term for term in earlier.terms if _is_name(term)]
+    if not subject:
+        described = {token for words in _WITH_ARTICLE.findall(earlier.text)[-1:] for token in tokens(words)}
+        subject = [term for term in earlier.terms if term.surface in described]
+    known = {term.stem for term in part.terms}
+    added = tuple(term for term in subject if term.stem not in known)
+    return replace(part, terms=(*part.terms, *added), antecedent=" ".join(term.surface for term in added))
+
+
+def _is_name(term: Term) -> bool:
+    return term.specific and not term.stem.isdigit()
 
 
 def passage_part(text: str) -> Part:
@@ -336,6 +393,15 @@ def _sides(clause: str) -> list[tuple[str, str]]:
     """``What was the cost of A and B in 2022?`` asks two things that share head and tail: each, with ``A and B``."""
     if any(mark in clause for mark in '"“”«»'):
         return [(clause, "")]
+    if (between := _BETWEEN.match(clause)) is not None:
+        head, left, right, tail = between.group("head", "left", "right", "tail")
+        if not _COMPARES.search(head):
+            # A distance between two places is that of neither, and a sum between two years too.
+            return [(clause, "")]
+        if _PERIOD.match(left) and _PERIOD.match(right):
+            # The value of each period. A year at the end is that of the second alone.
+            of_right = tail if _YEAR.search(left) and _YEAR.search(tail) else ""
+            return [(f"{head}in {left}{tail.removeprefix(of_right)}", ""), (f"{head}in {right}{tail}", "")]
     pair = _VERSUS.match(clause) or _PAIR.match(clause)
     if pair is None:
         return [(clause, "")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import shorten
@@ -14,6 +15,13 @@ NO_MODEL, MODEL_NOT_ASKED = EXTRACTIVE_NOTES
 MAX_QUOTE_CHARS = 400
 LONGEST_QUERY = 120
 """Characters of a query in an abstention: a whole document may have been pasted into the question."""
+_HAS_A_VERB = re.compile(
+    r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|may|must|should|will|would)\b"
+    r"|\W*(?:who|whom|whose|when|where|why|how)\b"
+    r"|\W*(?:what|which)\b(?!(?:\s+\w+)?(?:\s+(?:is|are|was|were)\b|['\u2019](?:s|re)\b))",
+    re.IGNORECASE,
+)
+"""A question whose words without the question word name no thing: "What drove the price", "How long is the pier"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,9 @@ def _line(finding: Finding, *, alone: bool) -> str:
 
 
 def _label(part: Part) -> str:
-    return part.query[:1].upper() + part.query[1:]
+    """What the part is about; the whole question where it is about what happens, or for yes or no."""
+    label = part.text.strip(" ?.!") if _HAS_A_VERB.match(part.text) else part.subject
+    return label[:1].upper() + label[1:]
 
 
 def _attempts(finding: Finding) -> str:
