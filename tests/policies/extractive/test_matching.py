@@ -52,6 +52,16 @@ def test_marks_of_lists_scales_and_days_above_their_year_are_no_values(head: str
     assert {crossing.value for crossing in crossings(rows(page(words)), terms("masts sold 2."))} <= {"410"}
 
 
+def test_a_head_of_dates_answers_where_a_date_is_looked_for_alone() -> None:
+    heads = ("January 28, 2023", "January 29, 2022")
+    words = table(50, 170, (0, 200, 350), ("", *heads), ("Cranes bought", "12", "15"))
+    (part,) = parts("Which cranes were bought in 2023?", limit=3)
+    whole = page(words)
+    seen = Sighting("s1", "d", whole.locator, PassageKind.PAGE, "", "d.pdf", 1.0, whole.text, whole)
+    found = matches(part, Observation("q1", part.text, (seen,)))
+    assert found and not any(match.quote == " ".join(heads) for match in found)
+
+
 def test_a_negative_in_brackets_is_a_value() -> None:
     words = table(50, 100, (0, 150, 250), ("Millions", "2022", "2021"), ("Repairs", "(231)", "(12)"))
     assert values(words, "Repairs 2022") == ["(231)"]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from vrag_ray.agent.facts import figures
+from vrag_ray.agent.facts import dates, figures
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.corpus.tables import is_figure
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
@@ -211,6 +211,8 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
             continue
         if _LEADERS.search(row.text) or not _may_answer(Span(row.text), part):
             continue
+        if part.kind is not AnswerKind.DATE and _is_row_of_dates(row.text):
+            continue
         titled = _titled(page, place)
         span = Span(row.text)
         # Which of several figures is meant, only a column can say.
@@ -294,6 +296,12 @@ def _says_more(text: str, part: Part) -> bool:
     """Whether ``text`` holds content beyond the words of the question."""
     stems = {token for term in part.terms for token in term.stem.split()}
     return any(stem(token) not in stems for token in tokens(text) if is_informative(token))
+
+
+def _is_row_of_dates(text: str) -> bool:
+    """Whether ``text`` is the head of columns that each stand for a day: two dates or more, and nothing else."""
+    found = dates(text)
+    return len(found) > 1 and sum(len(date.text) for date in found) >= len(text) - text.count(" ") - text.count(",")
 
 
 def _fitness(part: Part, span: Span, answer: str) -> float:
