@@ -207,6 +207,24 @@ async def test_the_question_is_the_last_user_message_and_a_model_is_told_the_res
     assert alone == "Since when?"
 
 
+async def test_the_agent_without_a_model_reads_a_question_after_those_before_it_and_says_so(
+    client: httpx.AsyncClient, backend: StandIn
+):
+    backend.go.set()
+    messages = [
+        {"role": "user", "content": "Who founded Harwick Marine?"},
+        {"role": "assistant", "content": "Olga Brandt [1]."},
+        {"role": "user", "content": "When was it sold?"},
+    ]
+    reply = await client.post(CHAT, json={"model": "extractive", "messages": messages})
+    read = "messages: the question was read as “When was Harwick Marine sold?”"
+    assert read in reply.json()["choices"][0]["message"]["notices"]
+    await client.post(
+        CHAT, json={"model": "extractive", "messages": [*messages[:2], messages[2] | {"content": "“It”"}]}
+    )
+    assert [request.question for request in backend.started] == ["When was Harwick Marine sold?", "“It”"]
+
+
 async def test_a_long_conversation_keeps_its_rules_and_its_newest_turns(client: httpx.AsyncClient, backend: StandIn):
     backend.go.set()
     turns = [{"role": "user", "content": f"turn {number} " + "word " * 400} for number in range(30)]

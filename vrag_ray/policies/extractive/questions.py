@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import accumulate
 
+from vrag_ray.policies.extractive.follow_ups import YEAR, read_after
 from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, Term, phrases, terms, tokens
 from vrag_ray.policies.extractive.other_scripts import HOW_MANY, WHEN, WHO, without_question_words
 from vrag_ray.types.months import MONTH
@@ -33,8 +35,7 @@ class Part:
     ``wants_passage``: no more is looked for than the place where the words stand, as with a sentence, or with a
     quotation and where it is said. ``pages`` are the numbers of the pages that it is about. ``sentence`` has the words
     of a part that asks nothing, in a row, "" for others. ``undivided`` is the clause of which this is a side, where
-    ``joined`` may as well be a single name, as "cash and cash equivalents" is. ``antecedent`` is what a pronoun of this
-    part stands for, in the words of the part before it; its words are among ``terms``.
+    ``joined`` may as well be a single name, as "cash and cash equivalents" is.
     """
 
     text: str
@@ -46,7 +47,6 @@ class Part:
     sentence: str = ""
     undivided: str = ""
     joined: str = ""
-    antecedent: str = ""
 
     @property
     def is_yes_or_no(self) -> bool:
@@ -65,16 +65,11 @@ class Part:
         return not self.is_yes_or_no and _NOT.search(self.text) is not None
 
     @property
-    def subject(self) -> str:
-        """The question without its leading question words; a quoted phrase that is looked for."""
+    def query(self) -> str:
+        """What to search for: the question without its leading question words; a quoted phrase that is looked for."""
         if self.wants_passage:
             return " ".join(self.phrases) or self.text
         return _LEAD.sub("", without_question_words(self.text)).strip(" ?.!\uff1f\u061f") or self.text
-
-    @property
-    def query(self) -> str:
-        """What to search for."""
-        return f"{self.subject} {self.antecedent}".rstrip()
 
     @property
     def other_query(self) -> str:
@@ -112,9 +107,8 @@ _COMPARES = re.compile(
     r"\b(?:differ|compar|chang|ris|rose|grow|grew|increas|improv|gain|drop|declin|decreas|fall|fell|shr[aiu]nk)\w*",
     re.IGNORECASE,
 )
-_YEAR = re.compile(r"(?:\b(?:FY|CY)|\b)['\u2019]?(?:(?:1[5-9]|20)\d\d|(?<=[YyQq'\u2019])\d\d)\b", re.IGNORECASE)
 _PERIOD = re.compile(
-    rf"(?:the\s+)?(?:(?:end|start|beginning) of\s+)?(?:{_YEAR.pattern}|(?:FY|Q[1-4]|H[12]|{MONTH})\b)", re.IGNORECASE
+    rf"(?:the\s+)?(?:(?:end|start|beginning) of\s+)?(?:{YEAR.pattern}|(?:FY|Q[1-4]|H[12]|{MONTH})\b)", re.IGNORECASE
 )
 _VERSUS = re.compile(
     rf"^(?P<head>)(?P<left>{_WORDS})\s+(?P<join>vs\.?|versus)\s+(?P<right>{_WORDS})"
@@ -234,14 +228,6 @@ _FORM = (
 """A sentence about the form of the answer, or a definition beside the question: no page says anything about it."""
 _OF_FORM = re.compile(_FORM, re.IGNORECASE)
 _SENTENCES = re.compile(rf"(?<=\?)(?:\s+|(?=[a-z]+\s))|;\s*|\n+|(?<=[.!?])\s+(?={_FORM})", re.IGNORECASE)
-_PRONOUN = re.compile(
-    r"\b(?:it|its|they|them|their|he|him|his|she|her|(?:the|this) (?:company|firm|group|organi[sz]ation|author)s?)\b",
-    re.IGNORECASE,
-)
-_WITH_ARTICLE = re.compile(
-    r"\b(?:the|an?)\s+((?:[\w-]+\s+){0,2}?[\w-]+)(?=\s+(?:of|in|at|on|for|by|from|to|with|that|which|is|was|has)\b|\W*$)",
-    re.IGNORECASE,
-)
 _MARKS = '"\u201c\u201d\u201e\u00ab\u00bb'
 _QUOTED = re.compile(rf"[{_MARKS}]([^{_MARKS}]{{2,600}})[{_MARKS}]|(?<!\w)'([^']{{8,600}})'(?!\w)")
 _WHERE_SAID = re.compile(
@@ -280,7 +266,7 @@ def ends_in_a_stop(text: str) -> bool:
     return text.rstrip(" )").endswith((".", "!", "\u3002"))
 
 
-def _wants_passage(question: str) -> bool:
+def wants_passage(question: str) -> bool:
     """Whether the place of a sentence or a quotation is looked for, rather than something about a thing."""
     rest = _QUOTED.sub(" ", question)
     if rest != question:
@@ -291,11 +277,12 @@ def _wants_passage(question: str) -> bool:
 def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     """The sub-questions of ``question``, in order, at most ``limit``; the question itself where it has one part."""
     whole = " ".join(question.split())
-    if _wants_passage(whole):
+    if wants_passage(whole):
         return (passage_part(whole),)
     sentences = _SENTENCES.split(_LEADING_FORM.sub("", question))
     sentences = [sentence for sentence in sentences if not _OF_FORM.match(sentence)] or sentences
     clauses = [clause.strip() for sentence in sentences for clause in _CLAUSES.split(sentence)]
+    clauses = list(accumulate(clauses, read_after))
     sides = {text: (clause, joined) for clause in clauses for text, joined in _sides(clause)}
     sides = {text: of for text, of in sides.items() if any(map(str.isalnum, text))}
     if not 1 <= len(sides) <= limit:
@@ -305,29 +292,8 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
         replace(part_of(text, in_moment=moment), undivided=clause if joined else "", joined=joined)
         for text, (clause, joined) in sides.items()
     ]
-    for number in range(1, len(found)):
-        found[number] = _with_antecedent(found[number], found[number - 1])
     distinct = {part.other_query: part for part in reversed(found)}
     return tuple(reversed(distinct.values()))
-
-
-def _with_antecedent(part: Part, earlier: Part) -> Part:
-    """``part`` with what its pronoun stands for: the names of the part before it, else what has the last article."""
-    pronoun = _PRONOUN.search(part.text)
-    # A name before the pronoun is what it stands for.
-    if pronoun is None or part.wants_passage or any(map(_is_name, terms(f". {part.text[: pronoun.start()]}"))):
-        return part
-    subject = [term for term in earlier.terms if _is_name(term)]
-    if not subject:
-        described = {token for words in _WITH_ARTICLE.findall(earlier.text)[-1:] for token in tokens(words)}
-        subject = [term for term in earlier.terms if term.surface in described]
-    known = {term.stem for term in part.terms}
-    added = tuple(term for term in subject if term.stem not in known)
-    return replace(part, terms=(*part.terms, *added), antecedent=" ".join(term.surface for term in added))
-
-
-def _is_name(term: Term) -> bool:
-    return term.specific and not term.stem.isdigit()
 
 
 def passage_part(text: str) -> Part:
@@ -400,7 +366,7 @@ def _sides(clause: str) -> list[tuple[str, str]]:
             return [(clause, "")]
         if _PERIOD.match(left) and _PERIOD.match(right):
             # The value of each period. A year at the end is that of the second alone.
-            of_right = tail if _YEAR.search(left) and _YEAR.search(tail) else ""
+            of_right = tail if YEAR.search(left) and YEAR.search(tail) else ""
             return [(f"{head}in {left}{tail.removeprefix(of_right)}", ""), (f"{head}in {right}{tail}", "")]
     pair = _VERSUS.match(clause) or _PAIR.match(clause)
     if pair is None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import AgentName
+from vrag_ray.policies.extractive.follow_ups import standalone
+from vrag_ray.policies.extractive.questions import wants_passage
 from vrag_ray.serving.openai.references import InlinePicture, referenced
 from vrag_ray.serving.openai.requests import ChatCompletionRequest, ChatMessage, ImageContent, TextContent
 from vrag_ray.serving.sent_pictures import is_data_url
@@ -50,7 +52,7 @@ def chat_question(body: ChatCompletionRequest, run_id: str) -> ChatQuestion:
 
     Its ``picture`` is the last one of this message; those of earlier messages were for earlier questions. A model is
     given the other messages too: instructions first, then as many of the newest turns as fit. The extractive agent is
-    not: it takes every word for a word of the question.
+    not, since it takes every word for a word of the question: it is given the question as it reads after those before.
     """
     notices: list[str] = []
     if (body.tools or body.functions) and body.tool_choice in (None, "auto"):
@@ -76,8 +78,16 @@ def chat_question(body: ChatCompletionRequest, run_id: str) -> ChatQuestion:
         question = end_of(question, MAX_CHARS)
     if len(pictures) > 1:
         notices.append(f"messages: of {len(pictures)} pictures in the question the last was looked at")
+    if body.model == AgentName.EXTRACTIVE:
+        earlier = [message.text for message in body.messages[:number] if message.role == "user"]
+        in_full = _standalone(question, earlier)
+        if in_full != question:
+            notices.append(f"messages: the question was read as “{cut(in_full, MAX_TURN_CHARS)}”")
+        question = in_full
+    else:
+        question = with_context(question, others)
     request = RunRequest(
-        question=question if body.model == AgentName.EXTRACTIVE else with_context(question, others),
+        question=question,
         agent=body.model,
         max_steps=body.max_steps,
         top_k=body.top_k,
@@ -98,6 +108,15 @@ def last_user_message(body: ChatCompletionRequest) -> int | None:
 def _question_with_context(attached: re.Match[str]) -> str:
     tagged = _USER_QUERY.search(attached["question"]) or _USER_QUERY.search(attached["before"])
     return tagged[1] if tagged is not None else attached["question"].strip()
+
+
+def _standalone(question: str, earlier: Sequence[str]) -> str:
+    """``question`` as it reads after ``earlier`` ones. A sentence that is looked for stays as it is, and so does what
+    would be too long for a request."""
+    if wants_passage(question):
+        return question
+    found = standalone(question, [text for text in earlier if len(text) <= MAX_TURN_CHARS])
+    return found if len(found) <= MAX_CHARS else question
 
 
 def with_context(question: str, others: Sequence[ChatMessage]) -> str:
