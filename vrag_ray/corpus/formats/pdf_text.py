@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from vrag_ray.corpus.formats.pdf_fields import is_in, place_values, shown_fields, struck_boxes, without_passwords
 from vrag_ray.corpus.formats.pdf_ink import shown
 from vrag_ray.corpus.formats.unseen import struck_notice
+from vrag_ray.corpus.line_numbers import without_line_numbers
 from vrag_ray.corpus.model import UNREADABLE, TextLine, clean, letters_in
 from vrag_ray.corpus.reading_order import arranged, is_right_to_left, text_of
 from vrag_ray.corpus.windows import CJK
@@ -276,7 +277,7 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
 
 def composed(words: Sequence[Word], aspect: float, *, ocr: bool = False, notices: Sequence[str] = ()) -> PageRead:
     """``words`` in reading order, as text and as places."""
-    ordered, regions = arranged(_with_initials(words), aspect)
+    ordered, regions = arranged(_with_initials(without_line_numbers(words, aspect)), aspect)
     lines = [
         TextLine(letters_in("".join(word.text for word in row)), around([word.box for word in row]))
         for region in regions

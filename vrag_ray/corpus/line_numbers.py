@@ -1,0 +1,95 @@
+"""Numbers of lines at the edge of a text, as manuscripts, pleadings, transcripts and patents have them. Pure geometry.
+
+They are no part of what the lines say: read with it, they stand within sentences and answer questions for numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from vrag_ray.types import Word, upright
+
+LEAST_LINES = 5
+"""Numbers on a page, where each line has one."""
+LEAST_STEPS = 3
+"""The same, where each fifth or tenth line has one."""
+STEPS = (1, 2, 4, 5, 10)
+SAME_EDGE = 0.4
+"""Heights by which the edges of the numbers differ at most."""
+LEVEL = 0.5
+"""Share of a height by which the middles of a number and of its line differ at most."""
+LEAST_GOING_ON = 0.25
+"""Share of numbered lines that begin with a small letter, at least: rows of a table and of a list seldom do."""
+MOST_BETWEEN = 0.2
+"""Share of the numbers with a line without a number below them, where each line has one."""
+_NUMBER = re.compile(r"\d{1,4}$")
+
+
+def without_line_numbers(words: Sequence[Word], aspect: float) -> Sequence[Word]:
+    """``words`` without those that number lines. ``aspect`` is the page's width over its height."""
+    numbers = [word for word in words if word.turn == 0 and _NUMBER.match(word.text)]
+    if len(numbers) < LEAST_STEPS:
+        return words
+    dropped: set[int] = set()
+    for column in _columns(numbers, aspect):
+        if _counts(column) and _number_a_text(column, words):
+            dropped |= {id(word) for word in column}
+    return [word for word in words if id(word) not in dropped] if dropped else words
+
+
+def _columns(numbers: Sequence[Word], aspect: float) -> Iterator[list[Word]]:
+    """Numbers whose right or left edges stand below each other, from top to bottom."""
+    for edge in (2, 0):
+        ordered = sorted(numbers, key=lambda word: upright(word, aspect)[edge])
+        column: list[Word] = []
+        for word in ordered:
+            height = word.box.y1 - word.box.y0
+            if column and upright(word, aspect)[edge] - upright(column[0], aspect)[edge] > SAME_EDGE * height:
+                yield sorted(column, key=lambda word: word.box.y0)
+                column = []
+            column.append(word)
+        yield sorted(column, key=lambda word: word.box.y0)
+
+
+def _counts(column: Sequence[Word]) -> bool:
+    """Whether the numbers rise by one step from each to the next."""
+    values = [int(word.text) for word in column]
+    steps = Counter(after - before for before, after in pairwise(values))
+    if len(steps) != 1:
+        return False
+    step = next(iter(steps))
+    return step in STEPS and len(column) >= (LEAST_LINES if step == 1 else LEAST_STEPS)
+
+
+def _number_a_text(column: Sequence[Word], words: Sequence[Word]) -> bool:
+    """Whether lines of a text stand beside the numbers, and nothing else in their column."""
+    own = {id(word) for word in column}
+    left, right = min(word.box.x0 for word in column), max(word.box.x1 for word in column)
+    top, bottom = column[0].box.y0, column[-1].box.y1
+    others = [word for word in words if id(word) not in own and word.turn == 0]
+    if any(word.box.x0 < right and word.box.x1 > left and top < word.box.y0 < bottom for word in others):
+        return False
+    if int(column[1].text) - int(column[0].text) == 1 and _lines_between(column, others) > MOST_BETWEEN * len(column):
+        # Notes at the foot of a page, of several lines each.
+        return False
+    going_on = beside = 0
+    for number in column:
+        height, middle = number.box.y1 - number.box.y0, (number.box.y0 + number.box.y1) / 2
+        level = [word for word in others if abs((word.box.y0 + word.box.y1) / 2 - middle) < LEVEL * height]
+        after = [word for word in level if word.box.x0 >= number.box.x1]
+        if line := after or level:
+            beside += 1
+            going_on += min(line, key=lambda word: word.box.x0).text[:1].islower()
+    return 2 * beside >= len(column) and going_on >= LEAST_GOING_ON * beside
+
+
+def _lines_between(column: Sequence[Word], others: Sequence[Word]) -> int:
+    """How many numbers have a line without a number below them, before the next one."""
+    found = 0
+    for number, following in pairwise(column):
+        start, end = number.box.y1, following.box.y0
+        found += any(start <= (word.box.y0 + word.box.y1) / 2 <= end for word in others)
+    return found
