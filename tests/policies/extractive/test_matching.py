@@ -52,6 +52,17 @@ def test_marks_of_lists_scales_and_days_above_their_year_are_no_values(head: str
     assert {crossing.value for crossing in crossings(rows(page(words)), terms("masts sold 2."))} <= {"410"}
 
 
+@pytest.mark.parametrize(("ends", "answers_it"), [(("120.00", "45.50", "310.00"), True), (("3", "17", "45"), False)])
+def test_dots_lead_to_a_price_that_answers_or_to_a_page_that_does_not(ends: tuple[str, ...], answers_it: bool) -> None:
+    labels = ("Hauling, up to 8 m", "Pressure wash", "Antifouling")
+    words: list[Word] = []
+    for place, (label, end) in enumerate(zip(labels, ends, strict=True)):
+        words += [*put(50, 100 + 20 * place, f"{label} {'.' * 40}"), *put(400, 100 + 20 * place, end)]
+    found = answers("What is the price of a pressure wash?", words)
+    assert (ends[1] in found) is answers_it
+    assert not any("." * 40 in answer for answer in found)
+
+
 def test_a_head_of_dates_answers_where_a_date_is_looked_for_alone() -> None:
     heads = ("January 28, 2023", "January 29, 2022")
     words = table(50, 170, (0, 200, 350), ("", *heads), ("Cranes bought", "12", "15"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from vrag_ray.corpus.tables import MAX_CELL_WORDS
-from vrag_ray.policies.extractive.layout import Row, Span, box_of
+from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, box_of
 from vrag_ray.policies.extractive.lexicon import Term
 from vrag_ray.types import Box
 from vrag_ray.types.months import MONTH
@@ -77,7 +77,9 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
     found: list[Crossing] = []
     for value in _short_cells(page):
         is_figure = bool(value.cell.words) and any(map(str.isdigit, value.cell.text))
-        is_figure = is_figure and _NO_VALUE.fullmatch(value.cell.text) is None
+        is_figure = (
+            is_figure and _NO_VALUE.fullmatch(value.cell.text) is None and LEADERS.search(value.cell.text) is None
+        )
         if value.row in heads or id(value.cell) in label_cells or not is_figure:
             continue
         along_row: dict[str, _Place] = {}

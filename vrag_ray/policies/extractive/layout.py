@@ -27,6 +27,8 @@ LINE_GAP, COLUMN_GAP = 0.8, 3.0
 LARGE = 1.15
 """Heights of most lines from which on a line is a headline, which is broken where it looks well."""
 
+LEADERS = re.compile(r"(?:\.\s?){4,}|…{2,}|(?:·\s?){4,}")
+"""Dots from a name to its page or its price."""
 _SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end sentences too
 _OPENING = '"“‘«([•–▪●*#'  # noqa: RUF001
 _CLOSING = "\"”')]" + SUPERSCRIPTS

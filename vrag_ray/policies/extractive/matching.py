@@ -16,7 +16,7 @@ from vrag_ray.policies.extractive.answer_spans import shortest_answer
 from vrag_ray.policies.extractive.coverage import PRESENCE, Yardstick
 from vrag_ray.policies.extractive.cut_page import CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
-from vrag_ray.policies.extractive.layout import Span
+from vrag_ray.policies.extractive.layout import LEADERS, Row, Span
 from vrag_ray.policies.extractive.lexicon import is_informative, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
 from vrag_ray.types import Box, PageText, PassageKind
@@ -51,8 +51,8 @@ TITLE_ROWS = 25
 """How many rows above a value its table or chart may begin."""
 
 _CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECASE)
+_PRICE = re.compile(r"\d[.,]\d|\d\s?%|[$€£¥]")
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
-_LEADERS = re.compile(r"(?:\.\s?){4,}|…{2,}|(?:·\s?){4,}")
 
 
 Cut = Callable[[PageText, PassageKind, str], CutPage]
@@ -162,7 +162,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
     for place in sorted(holding | answered.keys()):
         span, heading = spans[place], headings[place]
         caption = captions[place] if place < len(captions) else None
-        if _LEADERS.search(span.text) or not (caption or _may_answer(span, part)):
+        if LEADERS.search(span.text) or not (caption or _may_answer(span, part)):
             continue
         own = {stem: held.get(place, 0.0) for stem, held in page.in_spans.items()}
         presence: dict[str, float] = {}
@@ -204,12 +204,13 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
 
 def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
     found: list[Match] = []
+    contents = _contents(page.parts.rows)
     for place in page.tables:
         row = page.parts.rows[place]
         own = {stem: held.get(place, 0.0) for stem, held in page.in_rows.items()}
         if not any(own.values()):
             continue
-        if _LEADERS.search(row.text) or not _may_answer(Span(row.text), part):
+        if place in contents or not _may_answer(Span(row.text), part):
             continue
         if part.kind is not AnswerKind.DATE and _is_row_of_dates(row.text):
             continue
@@ -251,6 +252,16 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
             )
         )
     return found
+
+
+def _contents(rows: Sequence[Row]) -> frozenset[int]:
+    """The places of the rows of a table of contents: dots lead to numbers of pages, which do not fall. Those of a list
+    of prices do, or have decimals."""
+    led = [place for place, row in enumerate(rows) if LEADERS.search(row.text)]
+    ends = [rows[place].text.split()[-1] for place in led]
+    numbers = [int(end) for end in ends if end.isdecimal()]
+    has_prices = len(numbers) < len(ends) and any(_PRICE.search(end) for end in ends)
+    return frozenset() if has_prices or numbers != sorted(numbers) else frozenset(led)
 
 
 def _titled(page: _Page, place: int) -> dict[str, float]:
