@@ -81,6 +81,7 @@ def test_words_with_numbers_and_months_in_them_are_titles(text: str) -> None:
 def test_the_headline_is_the_first_title_from_the_largest_type_down_to_that_of_the_text() -> None:
     text = [(10.0, "The ferry leaves at nine and returns at noon.")] * 3
     assert headline([(24.0, "Contents"), (18.0, "Ferries of"), (18.0, "the Sound"), *text]) == "Ferries of the Sound"
+    assert headline([(18.0, "Hydrogeo-"), (18.0, "chemical Atlas"), *text]) == "Hydrogeochemical Atlas"
     assert headline([(24.0, "2024"), *text]) is None
     assert headline([(24.0, "Everything is large")]) is None
     assert headline([]) is None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import reduce
 
 from vrag_ray.corpus.model import UNREADABLE, clean, letters_in
 from vrag_ray.types.months import MONTH
+from vrag_ray.types.page_breaks import continued
 
 LONGEST_TITLE = 200
 SHORTEST_TITLE = 3
@@ -86,7 +88,7 @@ def headline(lines: Sequence[tuple[float, str]]) -> str | None:
         first = is_large.index(True)
         length = next((n for n, large in enumerate(is_large[first:]) if not large), len(lines) - first)
         run = [text for _, text in lines[first : first + length]]
-        title = " ".join(clean(" ".join(run)).split())
+        title = " ".join(clean(reduce(continued, run)).split())
         if len(run) < len(lines) and is_title(title):
             return title
     return None

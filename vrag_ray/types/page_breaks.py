@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from vrag_ray.types.documents import PageText
 from vrag_ray.types.elements import Element, ElementKind
@@ -81,12 +81,13 @@ def crossing_text(page: PageText) -> str:
     return continued(paragraph.text, page.continuation) if paragraph is not None else ""
 
 
-def continued(text: str, rest: str) -> str:
-    """``text`` and the ``rest`` of it as they are read, a divided word as one."""
+def continued(text: str, rest: str, written: Container[str] = frozenset()) -> str:
+    """``text`` and the ``rest`` of it as they are read, a divided word as one; ``written`` are the words of the
+    document, as in ``undivided``."""
     if not rest:
         return text
     before, after = text.split()[-1:], rest.split()[:1]
-    whole = undivided(before[0], after[0]) if before and after else None
+    whole = undivided(before[0], after[0], written) if before and after else None
     if whole is not None:
         return text.rstrip().removesuffix(before[0]) + whole + rest.lstrip().removeprefix(after[0])
     return f"{text.rstrip()} {rest}"

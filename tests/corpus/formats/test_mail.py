@@ -34,6 +34,17 @@ def test_a_message_is_a_text_with_its_head_and_is_titled_by_its_subject(sandbox,
     assert page.text == unit.text
 
 
+def test_words_that_line_ends_divide_are_whole_in_a_message_and_in_what_it_quotes(sandbox, put, options):
+    body = "We measured the concen-\ntration again.\n\n> You measured the tempe-\n> rature of it.\n"
+    path = put("a.eml", message(body).as_bytes())
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "a.eml"), options)
+    assert unit.text.split("\n\n", 1)[1] == (
+        "We measured the concentration\nagain.\n\n> You measured the temperature\n> of it."
+    )
+    page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_="e-mail")
+    assert page.text == unit.text
+
+
 def test_the_html_body_serves_where_there_is_no_other():
     html = "<style>p {}</style><p>The quay is <b>9</b>&nbsp;m wide</p><table><tr><td>a</td><td>b</td></tr></table>"
     assert read_eml(message("", html=html).as_bytes()).body == "The quay is 9 m wide\na b"

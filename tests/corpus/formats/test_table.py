@@ -53,6 +53,17 @@ def test_pieces_end_at_rows_and_are_read_again_as_they_were_indexed(sandbox, put
         assert page.text == unit.text
 
 
+def test_words_that_line_ends_divide_are_whole_in_their_cell(sandbox, put, options):
+    rows = ['name,"concen-\ntration"', 'North,"615 at the sea-\nbird rock, tide-\nwater fell"', "South,702 by sea-bird"]
+    path = put("lakes.csv", "\n".join(rows).encode())
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "lakes.csv"), options)
+    assert unit.text.splitlines() == [
+        "name concentration",
+        "name: North, concentration: 615 at the sea-bird rock, tidewater fell",
+        "name: South, concentration: 702 by sea-bird",
+    ]
+
+
 def test_a_table_without_columns_is_read_as_text_and_says_so(sandbox, put, options):
     path = put("notes.csv", b"only\nlines\n")
     probe = sandbox.probe(path, "notes.csv")

@@ -443,6 +443,14 @@ def test_words_that_line_ends_divide_are_whole_in_their_piece_and_keep_the_lines
         ("-v     Print the infor-\n       mation of ships", "-v     Print the information\n       of ships"),
         ("The sluice keeper (see the infor-\nmation) left.", "The sluice keeper (see the information)\nleft."),
         ("We sought the informa-\ntion", "We sought the information"),
+        ("> We sought the infor-\n> mation of it", "> We sought the information\n> of it"),
+        (">> > We sought the infor-\n>> > mation of it", ">> > We sought the information\n>> > of it"),
+        ("We sought the infor-\n\fmation of it", "We sought the information\nof it"),
+        ("We sought the infor-\n\n        - 17 -\n\n\f  mation of it", "We sought the information\n  of it"),
+        (
+            "\\section{Reefs}\nWe sought \\emph{all} infor-\nmation $x = 1$ of sea\\-wa\\-ter~\\cite{a}",
+            "\\section{Reefs}\nWe sought \\emph{all} information\n$x = 1$ of seawater~\\cite{a}",
+        ),
     ],
 )
 def test_a_divided_word_is_whole_however_its_lines_are_set(text: str, shown: str) -> None:
@@ -466,6 +474,9 @@ def test_a_divided_word_is_whole_however_its_lines_are_set(text: str, shown: str
         "2031-05-01 10:00:01 opened the har-\n2031-05-01 10:00:02 closed it",
         "open the file data/har-\nbour with it",
         "a choice of ab-\nb) or of none",
+        "> they asked about the infor-\nmation is below",
+        "> they asked about the infor-\n>> mation is below",
+        "find the range with [a\\-z] or sea\\-water here",
     ],
 )
 def test_lines_that_end_in_a_hyphen_for_another_reason_stay(text: str) -> None:

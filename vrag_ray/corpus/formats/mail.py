@@ -18,8 +18,9 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.named_rows import text_tables, with_named_rows
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage
-from vrag_ray.corpus.formats.text import TITLE_CHARS, check_size, split_pieces
+from vrag_ray.corpus.formats.text import TITLE_CHARS, check_size, divided_words, split_pieces
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, strikes
 from vrag_ray.corpus.formats.web_gaps import CONTROLS
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
@@ -66,7 +67,7 @@ class Mail:
 
 
 class MailSource:
-    """An open message: a text document, whose spans count the characters of what is shown here."""
+    """An open message: a text document, whose spans count the characters of its headers and its body."""
 
     def __init__(self, opening: Opening, format_: Format) -> None:
         self._opening = opening
@@ -77,6 +78,7 @@ class MailSource:
         self._text = clean(self._mail.text)
         self._format = format_
         self._spans = split_pieces(self._text)
+        self._whole_words = divided_words(self._text, text_tables(self._text))
 
     def probe(self) -> Probe:
         headers = self._mail.headers
@@ -94,13 +96,12 @@ class MailSource:
         return Locator(span_start=self._spans[unit][0], span_end=self._spans[unit][1])
 
     def unit(self, unit: int) -> DecodedUnit:
-        start, end = self._spans[unit]
-        return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), self._text[start:end])
+        return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), self._shown(*self._spans[unit]))
 
     def page_text(self, locator: Locator) -> PageText:
         if locator.span_start is None or locator.span_end is None:
             raise DecodeError(f"is an e-mail and has no {locator}")
-        text = self._text[locator.span_start : locator.span_end]
+        text = self._shown(locator.span_start, locator.span_end)
         return PageText(self._opening.path.name, locator, text, words=(), width=0, height=0)
 
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:  # noqa: ARG002
@@ -108,6 +109,9 @@ class MailSource:
 
     def close(self) -> None:
         """Nothing is held open."""
+
+    def _shown(self, start: int, end: int) -> str:
+        return with_named_rows(self._text, self._whole_words, start, end)
 
 
 def read_eml(data: bytes) -> Mail:

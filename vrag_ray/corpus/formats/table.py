@@ -8,13 +8,15 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.named_rows import labelled
 from vrag_ray.corpus.formats.source import Opening
-from vrag_ray.corpus.formats.text import check_size, split_pieces
+from vrag_ray.corpus.formats.text import WRITTEN, check_size, split_pieces
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.types import Box, DocumentKind, Locator, PageText, PassageKind
+from vrag_ray.types.page_breaks import continued
 
 DELIMITERS = ",;\t|"
 PIECE_WORDS = 140
@@ -25,6 +27,7 @@ REGULAR = 0.6
 """Share of rows that have as many cells as most, below which a text is no table."""
 
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
+_DIVIDED = re.compile(r"\S*[-\u2010\u00ad]\s*\n\s*\S*")
 _NUMBER = re.compile(r"[-+(]?[\s$€£¥]*[\d.,'\s]*\d[\d.,'\s]*[%)]?\s*")
 
 
@@ -56,6 +59,7 @@ class TableSource:
         self._text, self._notice = decoded.text, decoded.notice
         self._dialect = dialect_of(self._text)
         self._spans = self._pieces() if self._dialect else split_pieces(self._text)
+        self._written = _written(self._text) if _DIVIDED.search(self._text) else frozenset()
 
     def probe(self) -> Probe:
         title = title_from_name(self._opening.name)
@@ -93,11 +97,16 @@ class TableSource:
         part = self._text[start:end]
         if self._dialect is None:
             return clean(part)
-        rows = list(rows_of(part, self._dialect.delimiter))
+        rows = [tuple(map(self._whole, row.cells)) for row in rows_of(part, self._dialect.delimiter)]
         first = self._dialect.body if start == 0 else 0
-        lines = [" ".join(filter(None, map(str.strip, row.cells))) for row in rows[:first]]
-        lines += [labelled(row.cells, self._dialect.header) for row in rows[first:]]
+        lines = [" ".join(filter(None, map(str.strip, cells))) for cells in rows[:first]]
+        header = tuple(map(self._whole, self._dialect.header))
+        lines += [labelled(cells, header) for cells in rows[first:]]
         return clean("\n".join(filter(None, lines)))
+
+    def _whole(self, cell: str) -> str:
+        """``cell`` on one line, the words whole that its line ends divide."""
+        return reduce(partial(continued, written=self._written), cell.splitlines()) if "\n" in cell else cell
 
     def _pieces(self) -> list[tuple[int, int]]:
         """Rows together up to ``PIECE_WORDS`` words as they are shown; those above the header go with the first."""
@@ -119,6 +128,11 @@ class TableSource:
                 pieces.append((0, row.end))
                 taken = words
         return pieces
+
+
+def _written(text: str) -> frozenset[str]:
+    """The words of ``text`` that no line end divides, in small letters."""
+    return frozenset(map(str.lower, WRITTEN.findall(_DIVIDED.sub(" ", text))))
 
 
 def rows_of(text: str, delimiter: str) -> Iterator[Row]:
@@ -171,7 +185,7 @@ def dialect_of(text: str) -> Dialect | None:
         return None
     _, width, delimiter, rows = best
     for number, row in enumerate(rows[: len(rows) - 1]):
-        names = tuple(" ".join(clean(cell).split()) for cell in row.cells)
+        names = tuple("\n".join(" ".join(line.split()) for line in clean(cell).splitlines()) for cell in row.cells)
         if len(names) >= width and sum(map(bool, names)) >= width * 0.7:
             numbers = [name for name in names if _NUMBER.fullmatch(name) and not _YEAR.fullmatch(name)]
             if numbers or _NUMBER.fullmatch(names[0]) or _is_like_rest(rows, number):

@@ -45,11 +45,23 @@ Span = tuple[int, int]
 _PARAGRAPH = re.compile(r"\S.*?(?=\n[ \t\r]*\n|\Z)", re.DOTALL)
 _LONE_RETURN = re.compile(r"\r(?!\r*\n)")
 _HEADING = re.compile(r"^#\s+(\S.*?)\s*#*\s*$", re.MULTILINE)
-_LINE_END = re.compile(r"(?<=[-\u2010])[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
+_PAGE_END = r"(?:\s*(?:[-–(]? ?\d{1,4} ?[-–)]?\s*)?\f)"  # noqa: RUF001
+"""A form feed, perhaps below the number of the page."""
+_QUOTE_MARKS = r"(?:[ \t]*>(?:[ \t]?>)*[ \t]?)?"
+"""Before each line of a text that a mail quotes."""
+_LINE_END = re.compile(rf"(?<=[-\u2010])[ \t]*(?:\r?\n{_PAGE_END}?|\f)({_QUOTE_MARKS})([ \t]*)(?=[^\W\d_])")
+"""Its groups are the quote marks and the indentation of the next line."""
+_QUOTED = re.compile(_QUOTE_MARKS)
 _FIRST_HALF = re.compile(r"[(\"'“‘\[*_]*[^\W\d_]+(?:[-\u2010][^\W\d_]+)*[-\u2010]")  # noqa: RUF001
 _SECOND_HALF = re.compile(r"(?=[^\W\d_]{2})[^\W\d_]+(?:[-\u2010'’][^\W\d_]+)*[^\w\s/-]*")  # noqa: RUF001
-_WRITTEN = re.compile(r"[^\W_]+(?:[-\u2010][^\W_]+)*")
+WRITTEN = re.compile(r"[^\W_]+(?:[-\u2010][^\W_]+)*")
 _CODE = re.compile(r"[=<>{}\\|`]|;\s*$")
+_TEX = re.compile(
+    r"\\(?:document(?:class|style)|usepackage|begin|(?:sub)*section|chapter|emph|text\w\w|cite|ref|label)\b"
+)
+_TEX_MARKUP = re.compile(r"\$[^$\n]*\$|\\(?:[A-Za-z]+\*?|.)|[{}~]")
+_TEX_BREAKS = re.compile(r"[^\W\d_]+(?:\\-[^\W\d_]+)+")
+"""Where TeX may divide a word."""
 _KEY = re.compile(r"\s*[\w.\"'-]+:\s")
 _WIDE_GAP = re.compile(r"\S(?: {3,}| *\t\s*)(?=\S)")
 _BLANK_INSIDE = re.compile(r"[ \t]+(?=\S)")
@@ -58,35 +70,46 @@ LEAST_OF_A_LINE = 3
 
 
 def divided_words(text: str, tables: Sequence[NamedRow]) -> list[NamedRow]:
-    """The words that line ends divide, whole on the first of their lines; not in code, keys and ``tables``."""
+    """The words that ends of lines or pages divide, whole on the first of their lines, also where both lines are quoted
+    in a mail; and those of TeX without the places where it may divide them. Not in code, keys and ``tables``."""
+    is_tex = _TEX.search(text) is not None
     places: list[tuple[int, int, str, str, str]] = []
     for line_end in _LINE_END.finditer(text):
-        begin, end = text.rfind("\n", 0, line_end.start()) + 1, text.find("\n", line_end.end())
-        line, following = text[begin : line_end.start()], text[line_end.end() : end if end >= 0 else len(text)]
+        begin = max(text.rfind(mark, 0, line_end.start()) for mark in "\n\f") + 1
+        end = text.find("\n", line_end.end())
+        quote = _QUOTED.match(text, begin, line_end.start())
+        assert quote is not None
+        line, following = text[quote.end() : line_end.start()], text[line_end.end() : end if end >= 0 else len(text)]
+        if quote[0].count(">") != line_end[1].count(">") or not line.strip():
+            continue
         before, after = line.split()[-1], following.split(maxsplit=1)[0]
         cell = max((gap.end() for gap in _WIDE_GAP.finditer(line)), default=0)
-        indent = line_end[0].rpartition("\n")[2]
-        in_cells = len(indent) < cell or _WIDE_GAP.search(following) is not None
+        in_cells = len(line_end[2]) < cell or _WIDE_GAP.search(following) is not None
+        is_code = any(_CODE.search(_TEX_MARKUP.sub("", part) if is_tex else part) for part in (line, following))
         if (
             _FIRST_HALF.fullmatch(before)
             and _SECOND_HALF.fullmatch(after)
             and len(line.split()) >= LEAST_OF_A_LINE
-            and not (in_cells or _KEY.match(following) or _CODE.search(line) or _CODE.search(following))
+            and not (in_cells or is_code or _KEY.match(following))
         ):
+            indent = line_end[1] + line_end[2]
             places.append((line_end.start() - len(before), line_end.end() + len(after), before, after, indent))
+    breaks = _TEX_BREAKS.finditer(text) if is_tex else ()
+    rows = [NamedRow(word.start(), word.end(), word[0].replace("\\-", "")) for word in breaks]
     if not places:
-        return []
+        return rows
     within = zip([0, *(place[1] for place in places)], [*(place[0] for place in places), len(text)], strict=True)
-    written = {word[0].lower() for start, end in within for word in _WRITTEN.finditer(text, start, end)}
-    rows: list[NamedRow] = []
+    written = {word[0].lower() for start, end in within for word in WRITTEN.finditer(text, start, end)}
+    last = 0
     for start, end, before, after, indent in places:
         whole = undivided(before, after, written)
-        if whole is None or rows_in(tables, start, end) or (rows and start < rows[-1].end):
+        if whole is None or rows_in(tables, start, end) or start < last:
             continue
         # The next line begins with its next word.
         blank = _BLANK_INSIDE.match(text, end)
-        rows.append(NamedRow(start, blank.end() if blank else end, f"{whole}\n{indent}" if blank else whole))
-    return rows
+        last = blank.end() if blank else end
+        rows.append(NamedRow(start, last, f"{whole}\n{indent}" if blank else whole))
+    return sorted(rows, key=lambda row: row.start)
 
 
 def split_pieces(text: str, words: int = PIECE_WORDS) -> list[Span]:
