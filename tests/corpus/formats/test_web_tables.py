@@ -71,3 +71,55 @@ def test_a_layout_of_running_text_and_a_single_row_are_left_as_they_are(table):
 def test_a_name_merged_over_two_values_is_no_head():
     rows = "<tr><td>Name</td><td colspan=2>Siri Moe</td></tr><tr><td>Born</td><td>Molde</td><td>May</td></tr>"
     assert with_drawn_tables(f"<table>{rows}</table>", 500).count("Siri Moe") == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        (
+            "<tr><td>The ropewalk of Sund was<br>roofed in 1845 by the<br>master of Kiel.</td>"
+            "<td>The tannery was<br>closed in 1899<br>because of its smell.</td></tr>",
+            "The ropewalk of Sund was/roofed in 1845 by the/master of Kiel./The tannery was/closed in 1899/"
+            "because of its smell.",
+        ),
+        (
+            "<tr><td colspan=2>Lock news</td></tr><tr><td>Home<br>Hours<br>Boats</td><td><b>Lock</b><br>It is the "
+            "longest lock of the land.</td></tr><tr><td>Editor</td><td>Ole Brandt</td></tr>",
+            "Lock news/Home/Hours/Boats/Lock/It is the longest lock of the land./Editor Ole Brandt",
+        ),
+        (
+            "<tr><td><b>Bergen</b><br>Quay 18<br>Tel. 5531</td><td><b>Oslo</b><br>Karl Gate 7<br>Tel. 2241</td></tr>",
+            "Bergen/Quay 18/Tel. 5531/Oslo/Karl Gate 7/Tel. 2241",
+        ),
+        (
+            "<tr><td><table><tr><td>Home<br>Shop</td></tr></table></td><td><table><tr><td>The museum is open."
+            "</td></tr><tr><td>It holds nine boats.</td></tr></table></td></tr>",
+            "Home/Shop/The museum is open./It holds nine boats.",
+        ),
+    ],
+    ids=["columns", "newsletter", "addresses", "tables in a table"],
+)
+def test_texts_that_a_table_sets_side_by_side_are_read_one_after_the_other(sandbox, put, options, table, lines):
+    path = put("page.html", f"<html><body><table>{table}</table></body></html>".encode())
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 1, "page.html"), options)
+    assert unit.text.splitlines() == lines.split("/")
+
+
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        ("<tr><td>Name<br>Built<br>Yard</td><td>Thekla<br>1874<br>Burmeister and sons of the old town of Ry</td></tr>",
+         "Name Thekla/Built 1874/Yard Burmeister and sons of the old town of Ry"),
+        ("<tr><td><b>Month</b><br>January<br>March</td><td><b>Rain</b><br>12 mm<br>31 mm</td></tr>",
+         "Month Rain/January 12 mm/March 31 mm"),
+        ("<tr><th>Task</th><th>Who</th></tr><tr><td>Paint<br>the hull</td><td>Ole<br>Per</td></tr>",
+         "Task Who/Paint Ole/the hull Per"),
+        ("<tr><td>-</td><td>Brinell<br>HBW</td><td>Vickers<br>HV</td></tr><tr><td>Steel</td><td>293</td><td>310</td>"
+         "</tr>",
+         "- Brinell Vickers/HBW HV/Steel 293 310"),
+    ],
+)  # fmt: skip
+def test_labels_beside_their_values_stay_rows(sandbox, put, options, table, lines):
+    path = put("page.html", f"<html><body><table>{table}</table></body></html>".encode())
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 1, "page.html"), options)
+    assert unit.text.splitlines() == lines.split("/")

@@ -26,12 +26,18 @@ LEAST_PROSE = 15.0
 """Width of a column of running text, at least, as a ratio to the type size."""
 _TABLE = re.compile(r"<table\b([^>]*)>((?:(?!</?table\b).)*)</table\s*>", re.IGNORECASE | re.DOTALL)
 """A table without another table in it."""
+_INNER = re.compile(r"<!--table (\d+)-->")
+"""What stands in place of such a table while the table around it is read."""
+MOST_NESTED = 12
+"""Tables in tables; what is nested more deeply is left as it is."""
 _PART = re.compile(
     r"<(tr|td|th)\b((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>((?:(?!</?(?:tr|td|th|thead|tbody|tfoot)\b).)*)(?:</t[dh]\s*>)?",
     re.IGNORECASE | re.DOTALL,
 )
 _SPAN = re.compile(r"\s*\b(col|row)span\s*=\s*[\"']?\s*(\d{1,3})\s*[\"']?", re.IGNORECASE)
 _LINE_END = re.compile(r"<(?:br|/p|/div|/li)\b[^>]*>", re.IGNORECASE)
+_IN_BOLD = re.compile(r"\s*(?:<(?!b\b|strong\b|h\d)[a-z][^>]*>\s*)*<(?:b|strong|h\d)\b", re.IGNORECASE)
+"""The beginning of a cell whose first words are its heading."""
 _ANY_TAG = re.compile(r"<[^>]*>")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 
@@ -57,6 +63,34 @@ class _Cell:
         return sum(map(len, self.lines)) <= MAX_CELL_WORDS
 
     @property
+    def has_tables(self) -> bool:
+        return _INNER.search(self.content) is not None
+
+    @property
+    def is_filled(self) -> bool:
+        return bool(self.lines) or "<img" in self.content.lower() or self.has_tables
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it has several lines, or tables."""
+        return len(self.lines) > 1 or self.has_tables
+
+    @property
+    def is_list(self) -> bool:
+        """Whether its lines are labels: short, none going on in small letters, none with a figure beside words."""
+        first, *others = self.lines
+        runs_on = not self.is_short and first[0][0].isupper() and any(line[0][0].islower() for line in others)
+        return not runs_on and not any(
+            len(line) > MAX_CELL_WORDS
+            or (len(line) > 1 and any(is_figure(word) and not _YEAR.fullmatch(word) for word in line))
+            for line in self.lines
+        )
+
+    @property
+    def has_heading(self) -> bool:
+        return _IN_BOLD.match(self.content) is not None
+
+    @property
     def is_name(self) -> bool:
         """Whether it may be a head: it is marked as one, or holds no figures but years."""
         words = [word for line in self.lines for word in line]
@@ -64,11 +98,58 @@ class _Cell:
 
 
 def with_drawn_tables(html: str, width: float) -> str:
-    """``html`` with its tables of short cells laid out row by row in ``width``, in points.
+    """``html`` with its tables of short cells laid out row by row in ``width``, in points, and what tables that lay out
+    a page set side by side one below the other.
 
-    Tables that hold other tables, and those that are mostly running text, are left as they are.
+    Other tables that hold tables, and those that are mostly running text, are left as they are.
     """
-    return _TABLE.sub(lambda found: _drawn(found, width), html)
+    inner: list[str] = []
+
+    def set_apart(found: re.Match[str]) -> str:
+        inner.append(_stacked(found) or (found[0] if _INNER.search(found[2]) else _drawn(found, width)))
+        return f"<!--table {len(inner) - 1}-->"
+
+    for _ in range(MOST_NESTED):
+        html, count = _TABLE.subn(set_apart, html)
+        if not count:
+            break
+    while _INNER.search(html):
+        html = _INNER.sub(lambda found: inner[int(found[1])], html)
+    return html
+
+
+def _stacked(found: re.Match[str]) -> str:
+    """A table that lays out a page: the cells one below the other of each row that sets texts or tables side by side;
+    its other rows are a table each. "" for a table of values: whose first row has values, or heads."""
+    cells, row_ends = _cells(found[2])
+    rows = [[cell for cell in cells if cell.row == row and cell.is_filled] for row in range(len(row_ends))]
+    first, *others = [row for row in rows if len(row) > 1] or [[]]
+    if not _sets_side_by_side(first) or any(cell.name == "th" for cell in cells):
+        return ""
+    if all(cell.is_short and not cell.has_tables for cell in first) and not all(map(_sets_side_by_side, others)):
+        # Heads of several lines over values.
+        return ""
+    parts: list[str] = []
+    for row in rows:
+        if len(row) < 2 or _sets_side_by_side(row):
+            parts += (f'<div style="margin:6pt 0">{cell.content}</div>' for cell in row)
+        else:
+            line = "".join(f"<{cell.name}{cell.attributes}>{cell.content}</{cell.name}>" for cell in row)
+            parts.append(f"<table><tr>{line}</tr></table>")
+    return "".join(parts)
+
+
+def _sets_side_by_side(row: Sequence[_Cell]) -> bool:
+    """Whether several cells of a row are texts of their own lines: not where the first is a list of labels, and the
+    others of as many values."""
+    if sum(cell.is_block for cell in row) < 2:
+        return False
+    label, *others = row
+    if len({len(cell.lines) for cell in row}) > 1 or any(cell.has_tables for cell in row) or not label.is_list:
+        return True
+    if not all(cell.has_heading for cell in row):
+        return False
+    return not all(any(map(is_figure, line)) for cell in others for line in cell.lines[1:])
 
 
 def _drawn(found: re.Match[str], width: float) -> str:
