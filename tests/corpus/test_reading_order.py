@@ -189,6 +189,17 @@ def test_a_turned_word_has_its_own_length_and_height(turn: int, length: float, h
     assert (u1 - u0, v1 - v0) == pytest.approx((length, height), abs=1e-9)
 
 
+@pytest.mark.parametrize("box", ["Unchecked:", "☐"])
+def test_boxes_to_tick_are_read_with_what_they_are_about(box: str) -> None:
+    questions = ["Are you covered under an employee health plan?", "Do you have any other health insurance cover?"]
+    boxes = [laid(f"{box} Yes {box} No", 0.05, 0.2 + 2 * row * LINE) for row in range(3)]
+    abouts = [laid(questions[row % 2], 0.4, 0.2 + 2 * row * LINE) for row in range(3)]
+    words = [word for line in [*boxes, *abouts] for word in line]
+    _, found = arranged(words, ASPECT)
+    lines = [" ".join(texts(row)) for region in found for row in region]
+    assert lines == [f"{box} Yes {box} No {questions[row % 2]}" for row in range(3)]
+
+
 def test_halves_of_a_divided_word_are_joined_over_a_line_end_only() -> None:
     lines = [*laid("340 mil-", 0.1, 0.1), *laid("ligrams of well- known salt", 0.1, 0.12)]
     assert joined(lines) == "340 milligrams of well- known salt"

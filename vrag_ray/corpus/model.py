@@ -236,6 +236,8 @@ def letters_in(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
+CHECKED, UNCHECKED = "checked", "unchecked"
+"""What is written for the boxes to tick and the buttons of a form."""
 UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ue000-\uf8ff]")
 """Characters that say nothing: controls, U+FFFD, private use."""
 _BLANKS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160), 0xA0), " ")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from vrag_ray.corpus.model import CHECKED, UNCHECKED
 from vrag_ray.corpus.windows import SPACELESS
 from vrag_ray.types import Word, joined, undivided, upright
 
@@ -50,6 +51,8 @@ SMALL_BEGINNINGS, FILLED = 0.2, 0.7
 """Shares of the rows of a table whose first cell begins with a small letter, at most; that have a cell, at least."""
 ALIGNED = 0.6
 """Share of rows of the shorter side that stand level with a row of the other, from which on it may be a table."""
+
+_BOXES = frozenset((CHECKED, UNCHECKED, *"☐☑☒□■✓✔✗✘"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,8 +322,8 @@ def _edges(segments: Sequence[_Segment], slack: float) -> list[float]:
 
 def _are_columns(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:
     """Whether the rows on the two sides of a strip are read one side after the other, not across."""
-    if _apart(left, right):
-        return True
+    if (is_form := _are_ticked_rows(left, right)) or _apart(left, right):
+        return not is_form
     # What stands directly beside the strip: there may be more columns on either side.
     beside = [row[-1] if row[-1].u1 >= row[0].u1 else row[0] for row in left]
     behind = [row[0] if row[0].u0 <= row[-1].u0 else row[-1] for row in right]
@@ -351,6 +354,16 @@ def _are_rows_apart(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence
     height = median(row[0].height for row in more)
     begins_small = sum(row[0].words[0][:1].islower() for row in left)
     return min(distances) > ROWS_APART * height and begins_small <= SMALL_BEGINNINGS * len(left)
+
+
+def _are_ticked_rows(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:
+    """Whether one side has boxes to tick in each of its rows, and the other has beside each what they are about."""
+    ticked, others = (left, right) if any(map(_has_boxes, left)) else (right, left)
+    return all(map(_has_boxes, ticked)) and not any(map(_has_boxes, others)) and _are_level(ticked, others)
+
+
+def _has_boxes(row: Sequence[_Segment]) -> bool:
+    return any(word.lower().rstrip(":") in _BOXES for segment in row for word in segment.words)
 
 
 def _are_level(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 
 import pymupdf
 
-from vrag_ray.corpus.model import clean
+from vrag_ray.corpus.model import CHECKED, UNCHECKED, clean
 from vrag_ray.types import Box, Word
 
-CHECKED, UNCHECKED = "checked", "unchecked"
 FARTHEST_ABOVE = 1.5
 """Heights of the line above a field by which it stands over the field at most."""
 _NOTES = frozenset({"Text", "Highlight", "Underline", "Squiggly", "StrikeOut", "Caret"})
