@@ -26,11 +26,15 @@ def page(words: list[Word]) -> PageText:
     return PageText("d", Locator(page=1), " ".join(word.text for word in words), tuple(words), WIDTH, HEIGHT)
 
 
-def answers(question: str, words: list[Word]) -> list[str]:
+def found(question: str, words: list[Word]) -> list[Match]:
     (part,) = parts(question, limit=3)
     whole = page(words)
     seen = Sighting("s1", "d", whole.locator, PassageKind.PAGE, "", "d.pdf", 1.0, whole.text, whole)
-    return [match.answer for match in matches(part, Observation("q1", question, (seen,)))]
+    return matches(part, Observation("q1", question, (seen,)))
+
+
+def answers(question: str, words: list[Word]) -> list[str]:
+    return [match.answer for match in found(question, words)]
 
 
 SALES = table(50, 170, (0, 150, 250, 350), ("Region", "2021", "2022", "2023"), ("North", "12", "15", "18"))
@@ -44,6 +48,43 @@ def values(words: list[Word], question: str) -> list[str]:
 
 def test_row_and_column_meet_in_one_cell() -> None:
     assert values(SALES, "North 2022") == ["15"]
+
+
+PLANTS = table(
+    50, 170, (0, 150, 280), ("Plant", "Flower colour", "Sowing month"), ("Marigold", "orange", "April"),
+    ("Lupin", "violet", "March"), ("Poppy", "red", "September"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "answer"),
+    [
+        ("What is the flower colour of the lupin?", "Lupin violet March", "violet"),
+        ("Which plant has the flower colour red?", "Poppy red September", "Poppy"),
+        ("What is the sowing month of the marigold?", "Marigold orange April", "April"),
+    ],
+)
+def test_the_row_answers_and_not_the_heads_that_have_more_of_the_question(
+    question: str, quote: str, answer: str
+) -> None:
+    best, *others = found(question, PLANTS)
+    assert (best.quote, best.answer) == (quote, answer)
+    assert all(match.coverage < 0.5 for match in others if match.quote == "Plant Flower colour Sowing month")
+
+
+def test_the_heads_of_figures_do_not_answer_and_a_row_of_words_with_the_name_does() -> None:
+    heads = table(50, 170, (0, 150, 250, 350), ("Item", "Revenue", "EBITDA", "Margin"), ("Sales", "31", "45", "7"))
+    assert all(best.coverage < 0.5 for best in found("What was the EBITDA?", [*heads, *put(50, 210, "Fees 9 12 2")]))
+    towns = table(50, 170, (0, 150, 300), ("Little Rock", "AR01", "South"), ("Mobile", "AL02", "East"))
+    assert found("What is the name for the code AR01?", towns)[0].quote == "Little Rock AR01 South"
+
+
+def test_a_telephone_number_under_its_head_answers() -> None:
+    words = table(
+        50, 170, (0, 150, 300), ("Office", "Head of office", "Telephone"), ("Payroll", "Anna Berg", "4410"),
+        ("Archive", "Mia Holt", "4430"),
+    )  # fmt: skip
+    assert answers("What is the telephone of the archive?", words)[0] == "4430"
 
 
 @pytest.mark.parametrize(("head", "label"), [("(000s)", "Masts"), ("July 5,", "Masts"), ("Cost", "2. Masts")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from vrag_ray.corpus.tables import Table, tables
+from vrag_ray.corpus.tables import Table, is_figure, tables
 from vrag_ray.policies.extractive.layout import Row, Span, cut_at_stops, rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.policies.extractive.stem_index import StemIndex
@@ -14,6 +14,16 @@ from vrag_ray.types.captions import captions
 from vrag_ray.types.elements import ElementKind
 from vrag_ray.types.page_breaks import crossing_text
 
+LEAST_COLUMNS = 3
+"""Of a table whose first row is believed to name them: two columns may be names and what they name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What names the columns of a table: the words of each head, as stems, by the number of the column."""
+
+    heads: tuple[frozenset[str], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class CutPage:
@@ -21,7 +31,9 @@ class CutPage:
 
     ``headings`` has for each of ``spans`` the place of the heading above it, -1 where there is none. ``in_spans`` and
     ``in_rows`` are the places of words. ``units`` has for the places of rows of figures the text above all of them,
-    as "in millions". ``margins`` are the places of the spans in headers and footers.
+    as "in millions". ``margins`` are the places of the spans in headers and footers. ``columns`` has for the places of
+    rows of a table with heads its columns, and that of each of the row's cells; ``head_rows`` and ``head_spans`` are
+    the places of these heads, and whether they are heads for sure, because figures stand below them.
     """
 
     spans: tuple[Span, ...]
@@ -33,6 +45,9 @@ class CutPage:
     in_rows: StemIndex
     units: Mapping[int, str]
     margins: frozenset[int]
+    columns: Mapping[int, tuple[Columns, tuple[int, ...]]]
+    head_rows: Mapping[int, bool]
+    head_spans: Mapping[int, bool]
 
 
 def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
@@ -51,6 +66,15 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         spans = [*(Span(caption.text) for caption in timed), *text_sentences(others)]
     held = stems(page.text) | stems(crossing_text(page)) | stems(" ".join(word.text for word in page.words))
     lines = tuple(rows(page, found))
+    headed = [table for table in found if table.head_rows and len(table.edges) >= LEAST_COLUMNS]
+    heads = {
+        id(word): is_sure
+        for table in headed
+        for is_sure in [any(is_figure(cell.words[-1].text) for row in table.body for cell in row if cell.column)]
+        for row in table.rows[: table.head_rows]
+        for cell in row
+        for word in cell.words
+    }
     return CutPage(
         tuple(spans),
         tuple(_headings(spans)),
@@ -61,7 +85,34 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         StemIndex(row.stems for row in lines),
         _units(found, lines),
         frozenset(_margins(page, spans)),
+        _columns(headed, lines),
+        _beginning_in(heads, [row.cells[0] for row in lines]),
+        _beginning_in(heads, spans),
     )
+
+
+def _beginning_in(heads: Mapping[int, bool], spans: Sequence[Span]) -> Mapping[int, bool]:
+    return {
+        place: heads[id(span.words[0])]
+        for place, span in enumerate(spans)
+        if heads and span.words and id(span.words[0]) in heads
+    }
+
+
+def _columns(tables: Sequence[Table], rows: Sequence[Row]) -> Mapping[int, tuple[Columns, tuple[int, ...]]]:
+    of_word = {
+        id(row[0].words[0]): (columns, tuple(cell.column for cell in row))
+        for table in tables
+        for columns in [Columns(tuple(map(stems, table.heads)))]
+        for row in table.body
+    }
+    return {
+        place: known
+        for place, row in enumerate(rows)
+        if row.cells[0].words
+        and (known := of_word.get(id(row.cells[0].words[0]))) is not None
+        and len(known[1]) == len(row.cells)
+    }
 
 
 def _units(tables: Sequence[Table], rows: Sequence[Row]) -> Mapping[int, str]:

@@ -36,6 +36,8 @@ ANSWERED_QUESTION = 0.97
 MERE_HEADING = 0.85
 IN_MARGIN = 0.7
 """A header or a footer says of what the page is, and that it is on every page."""
+HEADS_ALONE = 0.4
+"""The heads of a table say what its rows answer."""
 UNTIMED = 0.9
 """Of two places in a clip, the one whose time is known is preferred."""
 CROSSING_BONUS = 0.1
@@ -182,6 +184,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
         factor *= UNTIMED if captions and caption is None else 1.0
         in_margin = place in page.parts.margins and not (part.wants_passage or part.is_contact)
         factor *= IN_MARGIN if in_margin else 1.0
+        factor *= HEADS_ALONE if _are_heads(part, span.stems, page.parts.head_spans.get(place)) else 1.0
         bonus = PHRASE_BONUS if any(phrase.casefold() in span.text.casefold() for phrase in part.phrases) else 0.0
         follows = place > 0 and heading == place - 1
         bonus += FIRST_BONUS if part.kind is AnswerKind.STATEMENT and follows else 0.0
@@ -205,6 +208,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
 def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
     found: list[Match] = []
     contents = _contents(page.parts.rows)
+    in_heads: dict[int, list[dict[str, float]]] = {}
     for place in page.tables:
         row = page.parts.rows[place]
         own = {stem: held.get(place, 0.0) for stem, held in page.in_rows.items()}
@@ -220,18 +224,56 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
         filled = sum(any(is_figure(word.text) for word in (cell.words[0], cell.words[-1])) for cell in row.cells)
         answer = shortest_answer(part, row.text) if filled < 2 or part.kind is not AnswerKind.NUMBER else ""
         presence = {name: max(share, titled[name], around[name]) for name, share in own.items()}
+        if place in page.parts.columns:
+            columns, places = page.parts.columns[place]
+            if id(columns) not in in_heads:
+                in_heads[id(columns)] = [
+                    {t.stem: t.found_in(head) for t in part.terms if not t.specific} for head in columns.heads
+                ]
+            shares = [in_heads[id(columns)][at] for at in places]
+            for head in shares:
+                for name, share in head.items():
+                    presence[name] = max(presence[name], PRESENCE.heading * share)
+            if part.is_contact:
+                # The question's word for what is looked for is none of its terms.
+                called = [stem(part.kind) in columns.heads[at] for at in places]
+                answer = row.cells[called.index(True)].text if any(called) else answer
+            else:
+                answer = _named_by_head(part, row, shares, yardstick) or answer
+        factor = HEADS_ALONE if _are_heads(part, row.stems, page.parts.head_rows.get(place)) else 1.0
         found.append(
             Match(
                 page.sighting.id,
                 row.text,
                 answer,
-                yardstick.coverage(presence) * _fitness(part, span, answer),
+                yardstick.coverage(presence) * _fitness(part, span, answer) * factor,
                 yardstick.weight(own) / (len(row.text.split()) + 6),
                 box=row.box,
                 unit=page.parts.units.get(place, "") if is_figure(answer) else "",
             )
         )
     return found
+
+
+def _are_heads(part: Part, stems: frozenset[str], is_sure: bool | None) -> bool:
+    """Whether heads of a table hold ``stems``, and so do not answer; None where no heads are. In a table of words alone
+    a name of the question, but for a year, is one of a row that was taken for heads."""
+    names = (term for term in part.terms if term.specific and not term.stem.isdigit())
+    return not part.wants_passage and (is_sure or (is_sure is not None and not any(t.found_in(stems) for t in names)))
+
+
+def _named_by_head(part: Part, row: Row, heads: Sequence[Mapping[str, float]], yardstick: Yardstick) -> str:
+    """The cell of ``row`` whose head alone has most of the words of the question that the row lacks; "" where none or
+    several have. ``heads`` says for each cell which words its head has. What the question names is no answer to it."""
+    weights = [
+        yardstick.weight(
+            {term.stem: 0.0 if term.found_in(row.stems) else head.get(term.stem, 0.0) for term in part.terms}
+        )
+        * (not any(term.found_in(cell.stems) for term in part.terms))
+        for cell, head in zip(row.cells, heads, strict=True)
+    ]
+    most = max(weights)
+    return row.cells[weights.index(most)].text if most > 0 and weights.count(most) == 1 else ""
 
 
 def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
