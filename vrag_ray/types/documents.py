@@ -196,17 +196,22 @@ class Region:
     box: Box
 
 
+NOTES_MARK = "Notes: "
+"""Before what is noted to a page, in its text."""
+
+
 @dataclass(frozen=True, slots=True)
 class PageText:
     """The words of one page, picture or clip, as the reader of the original document finds them.
 
     ``words`` are in reading order; ``text`` holds them line by line, tables as Markdown. ``width`` and ``height`` are
     the page's size in points (PDF) or pixels (image, video); 0 for plain text, which has no geometry and therefore no
-    words. ``notes`` are what the author noted to a slide: they end ``text``, and are nowhere on the page. ``elements``
-    are those of a page that has words or pictures, and of a clip that has words with times, or shots. Agents are given
-    most cells of tables in ``cells`` in place of elements: as (x0, y0, x1, y1) in fractions of the page, which cost
-    little to send. Pages are compared without both, for the words decide them. ``continuation`` are the words with
-    which the next page goes on with the last paragraph (``types.page_breaks``); "" where that ends here."""
+    words. ``notes`` are what is noted to a slide, or on a page of a PDF, behind ``NOTES_MARK``: they end ``text``, and
+    are nowhere on the page. ``elements`` are those of a page that has words or pictures, and of a clip that has words
+    with times, or shots. Agents are given most cells of tables in ``cells`` in place of elements: as (x0, y0, x1, y1)
+    in fractions of the page, which cost little to send. Pages are compared without both, for the words decide them.
+    ``continuation`` are the words with which the next page goes on with the last paragraph (``types.page_breaks``); ""
+    where that ends here."""
 
     doc_id: str
     locator: Locator

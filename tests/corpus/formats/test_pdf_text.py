@@ -14,7 +14,8 @@ from PIL import Image
 from vrag_ray.agent.citations import _lines_of
 from vrag_ray.corpus.formats.pdf_text import PageRead, read_page
 from vrag_ray.corpus.ocr import OcrText
-from vrag_ray.types import Box, Word, joined
+from vrag_ray.policies.extractive.layout import sentences
+from vrag_ray.types import Box, Locator, PageText, Word, joined
 
 SEEN = "The library holds 12,400 books."
 SECRET = "The vault code is 9182 today."
@@ -528,6 +529,17 @@ def field(kind: int, name: str, rect: pymupdf.Rect, value: str, tooltip: str = "
         page.add_widget(widget)
 
     return draw
+
+
+def test_a_value_and_the_tooltip_that_names_it_are_one_sentence() -> None:
+    def fill(page: pymupdf.Page) -> None:
+        text = pymupdf.PDF_WIDGET_TYPE_TEXT
+        field(text, "a", pymupdf.Rect(72, 200, 400, 216), "14.7", "Length of the vessel")(page)
+        field(text, "b", pymupdf.Rect(72, 300, 400, 316), "Kabelvag", "Home port")(page)
+
+    found = read(page_of(fill))
+    page = PageText("a.pdf", Locator(page=1), found.text, found.words, 612, 792)
+    assert [span.text for span in sentences(page)][-2:] == ["Length of the vessel 14.7", "Home port Kabelvag"]
 
 
 def test_values_of_a_form_stand_at_their_labels() -> None:

@@ -356,6 +356,16 @@ def test_an_abbreviation_is_answered_by_its_words(question: str, quote: str, ans
     assert (best.answer, best.coverage >= 0.5) == (answer, bool(answer))
 
 
+def test_what_readers_noted_to_a_page_answers() -> None:
+    words, notes = put(50, 100, "The lock was rebuilt after the flood."), "Ida: Its chamber is 330 metres long"
+    whole = replace(page(words), notes=f"Notes: {notes}")
+    whole = replace(whole, text=f"{whole.text}\n{whole.notes}")
+    seen = Sighting("s1", "d", whole.locator, PassageKind.PAGE, "", "d.pdf", 1.0, whole.text, whole)
+    (part,) = parts("How long is the chamber of the lock?", limit=3)
+    best = matches(part, Observation("q1", part.text, (seen,)))[0]
+    assert (best.quote, best.answer, best.box) == (notes, "330 metres", None)
+
+
 def test_a_question_with_an_abbreviation_is_not_always_for_its_words() -> None:
     [part] = parts("Which LED stands for low oil?", limit=3)
     assert [term.surface for term in part.terms] == ["led", "stands", "low", "oil"]

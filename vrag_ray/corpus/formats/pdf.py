@@ -65,6 +65,7 @@ from vrag_ray.corpus.sniff import REFLOWED, Format, page_format
 from vrag_ray.corpus.tables import text_with_tables
 from vrag_ray.corpus.titles import LONGEST_TITLE, headline, is_title
 from vrag_ray.types import SECTION, Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind, Word
+from vrag_ray.types.documents import NOTES_MARK
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrText, Picture
@@ -319,7 +320,7 @@ class PdfSource:
             notes = self._parts[self._part_of(unit)].notes
         elif self._document.is_pdf:
             notes = "\n".join(notes_on(self._page(unit)))
-        return f"Notes: {clean(notes)}" if notes else ""
+        return f"{NOTES_MARK}{clean(notes)}" if notes else ""
 
     def page_text(self, locator: Locator) -> PageText:
         """The words that a person sees, in reading order, and the text of the page with its tables as Markdown. Width

@@ -104,8 +104,10 @@ def place_values(page: pymupdf.Page, fields: Sequence[Field], lines: Sequence[li
         elif label is not None:
             behind.setdefault(id(label), []).extend(value)
         elif value and (tooltip := clean(widget.field_label or "").split()):
-            height = Box(box.x0, value[0].box.y0, box.x1, value[0].box.y1)
-            further.append([*_shared(tooltip, height), *value])
+            # Side by side with its label, as if that were printed: what lies in one place is not read as one line.
+            first = Box(box.x0, value[0].box.y0, box.x1, value[0].box.y1)
+            ends = next((n for n, word in enumerate(value) if word.box.y0 > first.y1), len(value))
+            further.append([*_shared([*tooltip, *(word.text for word in value[:ends])], first), *value[ends:]])
         elif value and (not is_button or _is_checked(page, widget)):
             further.append(value)
     for line in lines:

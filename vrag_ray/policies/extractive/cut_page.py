@@ -11,6 +11,7 @@ from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.policies.extractive.stem_index import StemIndex
 from vrag_ray.types import Cue, PageText, PassageKind
 from vrag_ray.types.captions import captions
+from vrag_ray.types.documents import NOTES_MARK
 from vrag_ray.types.elements import ElementKind
 from vrag_ray.types.page_breaks import crossing_text
 
@@ -64,6 +65,9 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         known = "\n".join(caption.text for caption in timed)
         others = "\n".join(line for line in passage_text.splitlines() if line.strip() not in known)
         spans = [*(Span(caption.text) for caption in timed), *text_sentences(others)]
+    elif page.words and page.notes:
+        # Noted to the page: in its text, and in no place on it.
+        spans = [*spans, *text_sentences(page.notes.removeprefix(NOTES_MARK))]
     held = stems(page.text) | stems(crossing_text(page)) | stems(" ".join(word.text for word in page.words))
     lines = tuple(rows(page, found))
     headed = [table for table in found if table.head_rows and len(table.edges) >= LEAST_COLUMNS]
