@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from tests.support.agent_pages import HEIGHT, WIDTH, put, scattered, table
+from tests.support.agent_pages import HEIGHT, WIDTH, prose, put, scattered, table
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.corpus.tables import tables
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
@@ -410,6 +410,20 @@ people: those on land and others."""
         "crane: Thor, tonnes: 12",
         "There are two kinds of people: those on land and others.",
     ]
+
+
+def test_a_sentence_goes_on_in_the_next_column_where_the_end_of_one_divides_a_word() -> None:
+    left = prose(100, "The lake was surveyed in 2017 by the", "geologist Karin Holm. The sulphate concen-")
+    right = [
+        "tration of the lake was 615 milligrams a",
+        "litre in spring. No fish were found in it",
+        "by her or by us.",
+    ]
+    words = [*left, *(word for number, line in enumerate(right) for word in put(330, 100 + number * 14.4, line))]
+    _, sentence, *_ = sentences(page(words))
+    assert sentence.text == "The sulphate concentration of the lake was 615 milligrams a litre in spring."
+    assert sentence.box is not None
+    assert sentence.box.x0 > 0.5, "that of its longer part"
 
 
 def test_sentences_within_a_line_without_blanks_are_sentences_of_their_own() -> None:

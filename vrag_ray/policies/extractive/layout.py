@@ -13,7 +13,7 @@ from vrag_ray.corpus.reading_order import is_right_to_left, regions
 from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Table, cells, is_figure
 from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, is_function_word, stems
-from vrag_ray.types import Box, PageText, Word, around, joined, upright
+from vrag_ray.types import Box, PageText, Word, around, joined, undivided, upright
 from vrag_ray.types.elements import Element
 from vrag_ray.types.page_breaks import continued, crossing_paragraph
 from vrag_ray.types.superscripts import SUPERSCRIPTS
@@ -174,31 +174,51 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
     body = (row for table in tables for row in table.body)
     row_of = {id(word): number for number, row in enumerate(body) for cell in row for word in cell.words}
     found: list[Span] = []
-    columns = (
-        lines
+    columns = [
+        list(_cell_by_cell([[page.words[place] for place in row] for row in region.rows], page.elements))
         for region in regions(page.words, aspect)
-        for lines in _cell_by_cell([[page.words[place] for place in row] for row in region.rows], page.elements)
-    )
-    for lines in columns:
-        last = {id(lines[place][-1]) for place in _ended_lines(lines, aspect)}
-        words = [word for line in lines for word in line]
-        current: list[Word] = []
-        for word, following in zip(words, [*words[1:], None], strict=True):
-            current.append(word)
-            after = following.text if following is not None else ""
-            ends = _ends_sentence(word.text, after) and not _ORDINAL.match(word.text)
-            ends = ends and not _is_caption_number([part.text for part in current[:3]])
-            if (
-                following is None
-                or ends
-                or len(current) >= MAX_SENTENCE_WORDS
-                or id(word) in last
-                or row_of.get(id(word)) != row_of.get(id(following))
-                or _breaks(word, following, aspect)
-            ):
-                found.append(_span(current))
-                current = []
+    ]
+    for number, column in enumerate(columns):
+        before = len(found)
+        for lines in column:
+            found += _of_lines(lines, row_of, aspect)
+        if number > 0 and len(column) == len(columns[number - 1]) == 1 and _goes_on(found[before - 1], found[before]):
+            found[before - 1 : before + 1] = [_over_column_end(found[before - 1], found[before])]
     return _over_page_end(found, page)
+
+
+def _of_lines(lines: Sequence[Sequence[Word]], row_of: Mapping[int, int], aspect: float) -> Iterator[Span]:
+    """The sentences of a column. ``row_of`` has the rows of tables that words stand in."""
+    last = {id(lines[place][-1]) for place in _ended_lines(lines, aspect)}
+    words = [word for line in lines for word in line]
+    current: list[Word] = []
+    for word, following in zip(words, [*words[1:], None], strict=True):
+        current.append(word)
+        after = following.text if following is not None else ""
+        ends = _ends_sentence(word.text, after) and not _ORDINAL.match(word.text)
+        ends = ends and not _is_caption_number([part.text for part in current[:3]])
+        if (
+            following is None
+            or ends
+            or len(current) >= MAX_SENTENCE_WORDS
+            or id(word) in last
+            or row_of.get(id(word)) != row_of.get(id(following))
+            or _breaks(word, following, aspect)
+        ):
+            yield _span(current)
+            current = []
+
+
+def _goes_on(span: Span, following: Span) -> bool:
+    """Whether the end of a column divides a word between the last sentence of one and the first of the next."""
+    before, after = span.words[-1], following.words[0]
+    return before.turn == after.turn and undivided(before.text, after.text) is not None
+
+
+def _over_column_end(span: Span, following: Span) -> Span:
+    """One sentence of both: its box is that of its longer part, for one around both would hold most of both columns."""
+    longer = max(span, following, key=lambda part: len(part.words))
+    return replace(longer, text=continued(span.text, following.text))
 
 
 def cut_at_stops(words: Sequence[Word]) -> tuple[Word, ...]:
