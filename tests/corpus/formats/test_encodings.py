@@ -46,6 +46,20 @@ def test_a_sentence_in_another_encoding_is_read_right_and_said_to_be(text, encod
         assert "it is not UTF-8" in decoded.notice, encoding
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("都道府県,人口,面積\n北海道,5224614,83424\n岩手県,1210534,15275\n", "euc-jp"),
+        ("氏名,住所\n鈴木健,長野県松本市\n", "euc-jp"),
+        ("省份,人口,省会\n湖南,6644,长沙\n浙江,6457,杭州\n", "gb18030"),
+        ("姓名,年份\n王小明,1898\n", "gb18030"),
+        ("도시,인구\n부산,3343\n대구,2410\n", "euc-kr"),
+    ],
+)
+def test_tables_of_names_without_the_small_words_of_a_language_are_read_right(text, encoding):
+    assert decode_text(text.encode(encoding)).text == text
+
+
 def test_the_notice_names_the_encoding():
     assert decode_text(GERMAN.encode("cp1252")).notice == "read as CP1252: it is not UTF-8"
 
