@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from vrag_ray.agent.citations import _lines_of
-from vrag_ray.corpus.formats.pdf_text import PageRead, read_page
+from vrag_ray.corpus.formats.pdf_text import PageRead, is_plausible, read_page
 from vrag_ray.corpus.ocr import OcrText
 from vrag_ray.policies.extractive.layout import sentences
 from vrag_ray.types import Box, Locator, PageText, Word, joined
@@ -400,14 +400,34 @@ def garbled(letters: Callable[[str], str], *lines: str) -> Draw:
 
 @pytest.mark.parametrize(
     "letters",
-    [lambda letter: chr(0x410 + ord(letter) % 80), lambda letter: chr(0x4E00 + ord(letter))],
-    ids=["Cyrillic", "Chinese"],
+    [
+        lambda letter: chr(0x410 + ord(letter) % 80),
+        lambda letter: chr(0x4E00 + ord(letter)),
+        lambda letter: chr(0x2500 + ord(letter)),
+        lambda letter: chr(0x2200 + ord(letter)),
+        lambda letter: chr(0x2700 + ord(letter)),
+    ],
+    ids=["Cyrillic", "Chinese", "box drawing", "mathematics", "ornaments"],
 )
 def test_letters_of_another_script_that_spell_nothing_are_read_by_ocr(letters: Callable[[str], str]) -> None:
     page = page_of(garbled(lambda letter: letter if letter == " " else letters(letter), *NOTES))
     found = read(page, ocr_of(" ".join(NOTES), 0.1, 0.25), strip=NOTES[0])
     assert "Solveig Brekke" in found.text
     assert found.ocr
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        ("┌──────┬─────┬────┐", "│ 12 │ 340 │ 5 │", "├──────┼─────┼────┤", "│ 14 │ 350 │ 7 │", "└──────┴─────┴────┘"),
+        ("╔═══╦═══╗╔══╗", "║ 1 ║ 2 ║║ 3║", "╠═══╬═══╣╚══╝", "╚═══╩═══╝", "╒══╕ ╭──╮", "╘══╛ ╰──╯"),
+        ("♜♞♝♛♚♝♞♜", "♟♟♟♟♟♟♟♟", "♙♙♙♙♙♙♙♙", "♖♘♗♕♔♗♘♖", "♖♘♗♕♔♗♘♖"),
+        ("▁▂▃▅▇█▇▅▃▂▁", "■■■■□□", "★★★☆☆"),
+    ],
+    ids=["single", "double", "chess", "bars"],
+)
+def test_what_is_drawn_with_signs_is_believed(drawing: tuple[str, ...]) -> None:
+    assert is_plausible(" ".join(drawing))
 
 
 def test_what_spells_nothing_in_a_script_that_ocr_does_not_know_stays_with_a_notice() -> None:

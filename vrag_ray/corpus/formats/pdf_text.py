@@ -184,6 +184,13 @@ _MONTHS = "jfmamjjasond"
 _SIGNS = frozenset("!\"#$%&'*+<=>?@^_`{|}~")
 LEAST_SIGNS = 3
 """Different signs in a word without letters, from which on letters may have been exchanged for them."""
+_BOX_DRAWING = re.compile("[\u2500-\u257f]")
+_SYMBOL = re.compile("[\u2190-\u23ff\u25a0-\u27bf]")
+LEAST_PAIRS, BROKEN = 5, 0.2
+"""Neighbouring signs of box drawing, at least, and the share of which one has a line to the other that this has not,
+from which on they draw nothing."""
+LEAST_SYMBOLS = 12
+"""Different symbols that no text has in its words: chessmen are as many."""
 _PRESENTATION = re.compile("[\ufb1d-\ufdff\ufe70-\ufeff]+")
 
 Grey = NDArray[np.uint8]
@@ -985,7 +992,27 @@ def _is_of_signs(text: str) -> bool:
     """Whether most of ``text`` are words of signs that nobody writes together, as of letters that lost their names."""
     words = [word for word in text.split() if not any(map(str.isalpha, word))]
     odd = [word for word in words if len(set(word) & _SIGNS) >= LEAST_SIGNS]
-    return 2 * sum(map(len, odd)) > len("".join(text.split()))
+    return 2 * sum(map(len, odd)) > len("".join(text.split())) or _is_broken_drawing(text) or _is_of_symbols(words)
+
+
+def _is_broken_drawing(text: str) -> bool:
+    """Whether most of ``text`` are signs of box drawing whose lines do not meet, as those of a drawn table do."""
+    pairs = [pair for pair in itertools.pairwise(text) if all(map(_BOX_DRAWING.match, pair))]
+    broken = sum(_reaches(left, "RIGHT") != _reaches(right, "LEFT") for left, right in pairs)
+    most = 2 * len(_BOX_DRAWING.findall(text)) > len("".join(text.split()))
+    return most and len(pairs) >= LEAST_PAIRS and broken >= BROKEN * len(pairs)
+
+
+def _reaches(sign: str, side: str) -> bool:
+    """Whether a sign of box drawing has a line to that side."""
+    name = unicodedata.name(sign)
+    return side in name or "HORIZONTAL" in name
+
+
+def _is_of_symbols(words: Sequence[str]) -> bool:
+    """Whether ``words`` without letters are mostly words of many different symbols."""
+    inside = [sign for word in words for sign in _SYMBOL.findall(word) if len(_SYMBOL.findall(word)) >= LEAST_SIGNS]
+    return len(inside) >= LEAST_JUDGED and len(set(inside)) > LEAST_SYMBOLS and 2 * len(inside) > sum(map(len, words))
 
 
 def _is_scan(page: pymupdf.Page, lines: Sequence[_Line], aspect: float) -> bool:
