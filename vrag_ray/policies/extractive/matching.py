@@ -14,7 +14,7 @@ from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.corpus.tables import is_figure
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
 from vrag_ray.policies.extractive.coverage import PRESENCE, Yardstick
-from vrag_ray.policies.extractive.cut_page import CutPage, cut_page
+from vrag_ray.policies.extractive.cut_page import Columns, CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import LEADERS, Row, Span
 from vrag_ray.policies.extractive.lexicon import is_informative, leading_number, stem, stems, tokens
@@ -208,7 +208,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
 def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
     found: list[Match] = []
     contents = _contents(page.parts.rows)
-    in_heads: dict[int, list[dict[str, float]]] = {}
+    in_heads: dict[Columns, list[dict[str, float]]] = {}
     for place in page.tables:
         row = page.parts.rows[place]
         own = {stem: held.get(place, 0.0) for stem, held in page.in_rows.items()}
@@ -226,11 +226,11 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
         presence = {name: max(share, titled[name], around[name]) for name, share in own.items()}
         if place in page.parts.columns:
             columns, places = page.parts.columns[place]
-            if id(columns) not in in_heads:
-                in_heads[id(columns)] = [
+            if columns not in in_heads:
+                in_heads[columns] = [
                     {t.stem: t.found_in(head) for t in part.terms if not t.specific} for head in columns.heads
                 ]
-            shares = [in_heads[id(columns)][at] for at in places]
+            shares = [in_heads[columns][at] for at in places]
             for head in shares:
                 for name, share in head.items():
                     presence[name] = max(presence[name], PRESENCE.heading * share)
