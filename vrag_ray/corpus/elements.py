@@ -13,9 +13,9 @@ from functools import reduce
 from itertools import pairwise
 from statistics import median
 
-from vrag_ray.corpus.ruled import Field, Grid
+from vrag_ray.corpus.ruled import Field, Grid, grid_of_cells
 from vrag_ray.corpus.tables import Cell, Table, pieces
-from vrag_ray.types import FULL_PAGE, Box, Cue, Word, around, joined, upright
+from vrag_ray.types import FULL_PAGE, Box, Cue, PageText, Word, around, joined, upright
 from vrag_ray.types.elements import Element, ElementKind
 from vrag_ray.types.superscripts import SUPERSCRIPTS
 
@@ -57,6 +57,8 @@ _NUMBERED = re.compile(
     r"^(?:(?:\d+\.)+\d*|\d+|[A-Z]\.|(?:Item|ITEM|Note|NOTE|Part|PART|Chapter|Section)\s+\w+\W?)\s*[A-Z]"
 )
 _NOTE = re.compile(rf"^(?:\(?[\d{SUPERSCRIPTS}]{{1,2}}\)?|[*†‡§]+|\([a-z]\)|note[s:])\s?", re.IGNORECASE)
+MOST_SHOWN = 0.7
+"""Share of a table in which the words alone show tables too, from which on they show it."""
 _PAGE_NUMBER = re.compile(
     r"(?:page )?\W{0,2}(?:\d{1,4}|[ivxlc]{1,6}|[A-Z]{1,2}-\d{1,3})\W{0,2}(?: of \d+)?", re.IGNORECASE
 )
@@ -183,6 +185,19 @@ def _shares_of(table: Table, aspect: float) -> dict[int, Box]:
                 min(left, own.x0), min(top, bottom, own.y0), max(right, own.x1), max(top, bottom, own.y1)
             )
     return shares
+
+
+def grids_of(page: PageText, known: Sequence[Table]) -> list[Grid]:
+    """The grids that the cells of the tables of ``page`` make, of those with a cell of several lines that the words of
+    the page alone, which show ``known`` tables, do not show: ruling lines did."""
+    cells = {Box(*corners) for corners in page.cells} | {part.box for part in page.elements if part.table is not None}
+    wrapped = {part.table for part in page.elements if part.table is not None and "\n" in part.text}
+    inside = (
+        sorted((box for box in cells if table.box.union(box) == table.box), key=Box.as_tuple)
+        for table in page.elements
+        if table.number in wrapped and sum(table.box.shared(shown.box) for shown in known) < MOST_SHOWN * table.box.area
+    )
+    return [grid_of_cells([(b.x0 * page.aspect, b.y0, b.x1 * page.aspect, b.y1) for b in boxes]) for boxes in inside]
 
 
 def _numbered(

@@ -67,6 +67,22 @@ def grids(horizontal: Sequence[Line], vertical: Sequence[Line]) -> list[Grid]:
     return sorted(found, key=lambda grid: (grid.ys[0], grid.xs[0]))
 
 
+def grid_of_cells(boxes: Sequence[tuple[float, float, float, float]]) -> Grid:
+    """The grid in which each of ``boxes`` (x0, y0, x1, y1) is a cell."""
+    xs, ys = (_edges([edge for box in boxes for edge in (box[axis], box[axis + 2])]) for axis in (0, 1))
+    fields: dict[tuple[int, int], Field] = {}
+    for x0, y0, x1, y1 in boxes:
+        (left, right), (top, bottom) = (
+            [min(range(len(edges)), key=lambda n: abs(edges[n] - at)) for at in pair]
+            for edges, pair in ((xs, (x0, x1)), (ys, (y0, y1)))
+        )
+        field = Field(top, left, max(1, bottom - top), max(1, right - left))
+        for row in range(field.row, field.row + field.rows):
+            for column in range(field.column, field.column + field.columns):
+                fields.setdefault((row, column), field)
+    return Grid(tuple(xs), tuple(ys), fields)
+
+
 def _whole(lines: Sequence[Line]) -> list[Line]:
     """``lines`` with the pieces of one line joined."""
     found: list[Line] = []

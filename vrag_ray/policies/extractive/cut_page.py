@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from vrag_ray.corpus.elements import grids_of
 from vrag_ray.corpus.tables import Table, is_figure, tables
 from vrag_ray.policies.extractive.layout import Row, Span, cut_at_stops, rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import stems
@@ -58,7 +59,10 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         page = replace(page, text=passage_text)
     page = replace(page, words=cut_at_stops(page.words))
     timed = captions(page.text, page.locator) if kind is PassageKind.CLIP else []
-    found = [table.with_heads_in(page.text) for table in tables(page.words, page.aspect)]
+    shown = tables(page.words, page.aspect)
+    if ruled := grids_of(page, shown):
+        shown = tables(page.words, page.aspect, ruled)
+    found = [table.with_heads_in(page.text) for table in shown]
     spans = sentences(page, found)
     if timed:
         # The name of the file, and in an old collection what is read from the frames, have no time but the clip's.

@@ -101,8 +101,12 @@ class _Page:
 
     @property
     def tables(self) -> Iterator[int]:
-        """The places of the rows of several cells."""
-        return (place for place, row in enumerate(self.parts.rows) if len(row.cells) > 1 and not row.is_prose)
+        """The places of the rows of several cells. Cells of any length are cells where the columns have heads."""
+        return (
+            place
+            for place, row in enumerate(self.parts.rows)
+            if len(row.cells) > 1 and (place in self.parts.columns or not row.is_prose)
+        )
 
 
 def page_of(sighting: Sighting) -> PageText:

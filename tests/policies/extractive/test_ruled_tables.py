@@ -1,0 +1,78 @@
+"""Rows of tables of long texts, which only their ruling lines show, answer questions for their cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pymupdf
+import pytest
+
+from vrag_ray.agent.observation import Observation, Sighting
+from vrag_ray.config import CorpusConfig, DecodeLimits
+from vrag_ray.corpus.formats.registry import open_source
+from vrag_ray.corpus.formats.source import Opening
+from vrag_ray.corpus.model import DecodeOptions
+from vrag_ray.policies.extractive.matching import matches
+from vrag_ray.policies.extractive.questions import parts
+from vrag_ray.types import DocumentKind, Locator, PageText, PassageKind
+
+ROWS = (
+    ("Risk", "Cause", "Measure", "Owner"),
+    (
+        "Fire in the fuel store on the east pier while yachts are fuelled",
+        "Sparks from grinding work or careless smoking by visitors",
+        "A fence with a locked gate and two foam extinguishers",
+        "Leopold Quist",
+    ),
+    (
+        "Ice pressure on the floating pontoons in a hard winter",
+        "A broken air bubbler or a power cut of more than six hours",
+        "A spare compressor is kept ready in hangar seven",
+        "Mathilde Brix",
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> PageText:
+    path = tmp_path_factory.mktemp("ruled") / "risks.pdf"
+    document = pymupdf.open()
+    sheet = document.new_page(width=595, height=842)
+    for row, texts in enumerate(ROWS):
+        for column, text in enumerate(texts):
+            cell = pymupdf.Rect(60 + 115 * column, 80 + 60 * row, 175 + 115 * column, 140 + 60 * row)
+            sheet.draw_rect(cell)
+            inner = pymupdf.Rect(cell.x0 + 4, cell.y0 + 4, cell.x1 - 4, cell.y1 - 4)
+            sheet.insert_textbox(inner, text, fontsize=9)
+    document.save(path)
+    options = DecodeOptions.from_config(CorpusConfig(ocr=False))
+    opening = Opening(path, path.name, options, DecodeLimits(), lambda _: pytest.fail("no picture is read"))
+    source = open_source(DocumentKind.PDF, opening)
+    try:
+        return source.page_text(Locator(page=1))
+    finally:
+        source.close()
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Who is the owner of the risk of ice pressure on the pontoons?", "Mathilde Brix"),
+        ("What is the measure against fire in the fuel store?", ROWS[1][2]),
+        ("What is the cause of ice pressure on the pontoons?", ROWS[2][1]),
+    ],
+)
+@pytest.mark.parametrize("boxes_alone", [False, True])
+def test_the_cell_under_the_head_that_the_question_names_answers(
+    page: PageText, question: str, answer: str, boxes_alone: bool
+) -> None:
+    if boxes_alone:
+        # As the library gives pages to agents: cells of one line are boxes.
+        cells = tuple(part.box.as_tuple() for part in page.elements if part.table is not None)
+        several = tuple(part for part in page.elements if part.table is None or "\n" in part.text)
+        page = replace(page, elements=several, cells=cells)
+    (part,) = parts(question, limit=3)
+    seen = Sighting("s1", "d", page.locator, PassageKind.PAGE, "", "risks.pdf", 1.0, page.text, page)
+    best = matches(part, Observation("q1", question, (seen,)))[0]
+    assert " ".join(best.answer.split()) == answer
+    assert ROWS[2][0].split()[0] in best.quote or ROWS[1][0].split()[0] in best.quote
