@@ -74,3 +74,11 @@ def test_a_figure_at_the_end_of_a_line_is_no_number_of_it() -> None:
         word for place, text in enumerate(PROSE) for word in line(f"{text} {place + 1}", 0.14, 0.1 + 0.022 * place)
     ]
     assert texts(without_line_numbers(words, ASPECT)) == texts(words)
+
+
+def test_figures_below_each_other_within_lines_stay() -> None:
+    words = [
+        word for n in range(1, 12) for word in line(f"whale line {n:02} of the page goes on", 0.14, 0.1 + 0.022 * n)
+    ]
+    words += [word for n in range(1, 12) for word in line(f"{n:02} sails of hemp", 0.6, 0.1 + 0.022 * n)]
+    assert texts(without_line_numbers(words, ASPECT)) == texts(words)

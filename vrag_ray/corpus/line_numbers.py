@@ -23,6 +23,8 @@ LEVEL = 0.5
 """Share of a height by which the middles of a number and of its line differ at most."""
 LEAST_GOING_ON = 0.25
 """Share of numbered lines that begin with a small letter, at least: rows of a table and of a list seldom do."""
+LEAST_GAP = 0.45
+"""Heights between a number and its line, at least: words of one line are closer."""
 MOST_BETWEEN = 0.2
 """Share of the numbers with a line without a number below them, where each line has one."""
 _NUMBER = re.compile(r"\d{1,4}$")
@@ -35,7 +37,7 @@ def without_line_numbers(words: Sequence[Word], aspect: float) -> Sequence[Word]
         return words
     dropped: set[int] = set()
     for column in _columns(numbers, aspect):
-        if _counts(column) and _number_a_text(column, words):
+        if _counts(column) and _number_a_text(column, words, aspect):
             dropped |= {id(word) for word in column}
     return [word for word in words if id(word) not in dropped] if dropped else words
 
@@ -64,8 +66,8 @@ def _counts(column: Sequence[Word]) -> bool:
     return step in STEPS and len(column) >= (LEAST_LINES if step == 1 else LEAST_STEPS)
 
 
-def _number_a_text(column: Sequence[Word], words: Sequence[Word]) -> bool:
-    """Whether lines of a text stand beside the numbers, and nothing else in their column."""
+def _number_a_text(column: Sequence[Word], words: Sequence[Word], aspect: float) -> bool:
+    """Whether lines of a text stand beside the numbers, apart from them, and nothing else in their column."""
     own = {id(word) for word in column}
     left, right = min(word.box.x0 for word in column), max(word.box.x1 for word in column)
     top, bottom = column[0].box.y0, column[-1].box.y1
@@ -80,6 +82,10 @@ def _number_a_text(column: Sequence[Word], words: Sequence[Word]) -> bool:
         height, middle = number.box.y1 - number.box.y0, (number.box.y0 + number.box.y1) / 2
         level = [word for word in others if abs((word.box.y0 + word.box.y1) / 2 - middle) < LEVEL * height]
         after = [word for word in level if word.box.x0 >= number.box.x1]
+        before = [word for word in level if word.box.x1 <= number.box.x0]
+        gaps = [word.box.x0 - number.box.x1 for word in after] + [number.box.x0 - word.box.x1 for word in before]
+        if min(gaps, default=1.0) * aspect < LEAST_GAP * height:
+            return False
         if line := after or level:
             beside += 1
             going_on += min(line, key=lambda word: word.box.x0).text[:1].islower()
