@@ -177,6 +177,17 @@ def test_a_file_that_a_busy_machine_had_no_time_for_is_read_by_the_next_run_by_i
     assert ingest([tmp_path / "whales.pdf"], settings).skipped == 1
 
 
+def test_a_file_that_needed_more_memory_is_read_by_the_next_run_with_a_higher_limit(tmp_path: Path) -> None:
+    make_pdf(tmp_path / "whales.pdf", 3, "whale")
+    settings = settings_for(tmp_path / "c")
+    low = with_limits(settings, memory_mb=60)
+    [failed] = ingest([tmp_path / "whales.pdf"], low).failed
+    assert "more than 60 MB" in failed.error and "corpus.limits.memory_mb" in failed.error
+    assert ingest([tmp_path / "whales.pdf"], low).skipped == 1
+    again = ingest([tmp_path / "whales.pdf"], settings)
+    assert (again.added, again.failed, again.pages) == (1, (), 3)
+
+
 def test_only_the_page_that_a_busy_machine_had_no_time_for_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from vrag_ray.cluster import require_ray
 from vrag_ray.config import Settings
 from vrag_ray.corpus.formats.attachments import ATTACHMENTS
 from vrag_ray.corpus.formats.media.speech import model_folder
+from vrag_ray.corpus.sandbox.process import memory_limits_in
 from vrag_ray.index.search.served_legs import NOT_EMBEDDED, notices_of_missing
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.errors import StorageError
@@ -208,7 +209,11 @@ def _committed(writer: CollectionWriter, settings: Settings) -> Committed:
     again = {
         doc_id
         for doc_id, document in documents.items()
-        if settings.ingest.retry_errors and document.status is not DocumentStatus.READY
+        if document.status is not DocumentStatus.READY
+        and (
+            settings.ingest.retry_errors
+            or any(limit < settings.corpus.limits.memory_mb for limit in memory_limits_in(document.error))
+        )
     }
     units = writer.unfinished_units(again)
     # Where no unit is at fault by itself, the whole document is read again.

@@ -43,8 +43,13 @@ def damage(message: str) -> Iterator[None]:
 
 
 def is_memory_error(error: BaseException) -> bool:
-    """Whether a library ran into the address space limit; each says so in its own words."""
-    return isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(str(error)) is not None
+    """Whether a library ran into the address space limit; each says so in its own words, some in the cause alone."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, MemoryError) or _OUT_OF_MEMORY.search(str(found)) is not None:
+            return True
+        found = found.__cause__
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,8 @@ def with_remedy(error: DecodeError) -> str:
         return f"{error}; {NEXT_RUN}"
     if error.reason is KillReason.CRASH:
         return f"{error}: save the file anew with another program, or leave it out; {RETRY}"
+    if error.reason is KillReason.MEMORY:
+        return f"{error}: raise the limit, at which the next ingest reads it again by itself, or split the file"
     return f"{error}: raise the limit, or split the file; {RETRY}"
 
 

@@ -31,6 +31,8 @@ MUCH_CPU = 0.5
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 """Signals that no decoder raises by itself."""
 _BUSY = frozenset({errno.EAGAIN, errno.ENOMEM})
+_OF_MEMORY_LIMIT = " (limit corpus.limits.memory_mb)"
+_NEEDED = re.compile(rf"needed more than (\d+) MB of memory{re.escape(_OF_MEMORY_LIMIT)}")
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 
 
@@ -145,7 +147,7 @@ class ChildProcess:
 
     def out_of_memory(self) -> KilledError:
         return KilledError(
-            f"needed more than {self._limits.memory_mb} MB of memory (limit corpus.limits.memory_mb)",
+            f"needed more than {self._limits.memory_mb} MB of memory{_OF_MEMORY_LIMIT}",
             KillReason.MEMORY,
         )
 
@@ -227,6 +229,11 @@ def out_of_time(took_s: float, cpu_s: float, granted_s: float) -> KilledError:
     if cpu_s < granted_s * MUCH_CPU:
         return KilledError(f"{reason}: the machine was busy, or the decoder hung", KillReason.WALL, transient=True)
     return KilledError(f"{reason} (limit corpus.limits.wall_seconds)", KillReason.WALL)
+
+
+def memory_limits_in(error: str) -> list[int]:
+    """The memory limits, in MB, that the stored errors of a document name as too low for it."""
+    return [int(found[1]) for found in _NEEDED.finditer(error)]
 
 
 def child_environment() -> dict[str, str]:
