@@ -29,7 +29,7 @@ from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest import Progress, Source, ingest, small_jobs
-from vrag_ray.ingest.committer import Committer
+from vrag_ray.ingest.committer import EMPTIED, Committer
 from vrag_ray.ingest.graph import Rows
 from vrag_ray.ingest.stages import Decode
 from vrag_ray.types import DocumentStatus, VragError
@@ -165,6 +165,26 @@ def test_documents_with_errors_are_tried_again_only_on_request(tmp_path: Path) -
     assert again.skipped == 1
     assert any("--retry-errors" in notice for notice in again.notices)
     assert len(ingest([broken], settings_for(tmp_path / "c", retry_errors=True)).failed) == 1
+
+
+def test_a_file_that_is_empty_now_is_not_found_by_its_former_text(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name, text in (("a.txt", "the walrus swims"), ("b.txt", "the seal sleeps"), ("copy.txt", "the seal sleeps")):
+        (folder / name).write_text(text)
+    settings = settings_for(tmp_path / "c", embedder=SpaceConfig(model="none"))
+    ingest([folder], settings)
+    (folder / "a.txt").write_bytes(b"")
+    (folder / "b.txt").write_bytes(b"")
+    report = ingest([folder], settings)
+    assert {Path(error.uri).name for error in report.failed} == {"a.txt", "b.txt"}
+    assert {Path(found.uri).name for found in report.file_notices if found.notice == EMPTIED} == {"a.txt", "b.txt"}
+    collection = Collection.open(tmp_path / "c")
+    assert [[Path(uri).name for uri in document.uris] for document in collection.documents()] == [["copy.txt"]]
+    assert not lexical_search(collection, "walrus", 5, None)
+    assert len(lexical_search(collection, "seal", 5, None)) == 1
+    (folder / "a.txt").write_text("the walrus swims")
+    assert ingest([folder], settings).added == 1
 
 
 def test_a_file_that_a_busy_machine_had_no_time_for_is_read_by_the_next_run_by_itself(tmp_path: Path) -> None:

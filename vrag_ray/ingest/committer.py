@@ -32,6 +32,7 @@ MOST_DUPLICATES_NAMED = 100
 """A data set may have any number of rows with the same picture."""
 NOTHING_TO_READ = "nothing to read: it is blank"
 NO_WORDS = "nothing to read: no word could be found in it; a vector space that sees finds it by what it shows"
+EMPTIED = "the file is empty now: its former text was removed from the collection"
 NAMED = ", any search by its name"
 _UNIT_NAMES = {
     DocumentKind.PDF: "page",
@@ -103,6 +104,8 @@ class Committer:
         """The uris of this run."""
         self._new_names: dict[str, list[str]] = {}
         """By the id of a document that the collection, or this run, had under another name: its further names."""
+        self._emptied: list[str] = []
+        """The uris of files without bytes."""
         self._reopened: list[Document] = []
         self._whole: set[str] = set()
         """Documents of the collection all of whose units come again, so that the old ones go together."""
@@ -173,7 +176,8 @@ class Committer:
         """Commit the rest, and give documents the names that they were found under. Nothing is published.
 
         Names that lead nowhere any more (see ``gone_names``) are dropped where the same bytes were met under another;
-        documents without another are reported, and removed where ``prune`` says so.
+        documents without another are reported, and removed where ``prune`` says so. Documents whose file is empty now
+        lose its name.
         """
         self.flush()
         for uri, doc_id in sorted({(plan.uri, plan.doc_id) for plan in self._copies}):
@@ -185,6 +189,7 @@ class Committer:
                 self._rename(uri, replace(known, uris=(*known.uris, uri)))
         renamed, self._renamed = self._renamed, {}
         self._commit([self._with_own_names(document) for document in renamed.values()])
+        self._take_from_emptied()
         gone = gone_names(self._writer.documents.values(), listing, self._met)
         self._name_duplicates(gone)
         self._drop_names(gone)
@@ -233,6 +238,8 @@ class Committer:
         if plan.error:
             self.outcome.failed.append(FileError(plan.uri, plan.error))
         if not plan.doc_id:
+            if plan.is_empty:
+                self._emptied.append(plan.uri)
             return None
         self.outcome.doc_ids.append(plan.doc_id)
         known = self._writer.documents.get(plan.doc_id)
@@ -286,6 +293,20 @@ class Committer:
         if len(notices) > MAX_NOTICES_IN_ROW:
             notices[MAX_NOTICES_IN_ROW:] = [f"and {len(notices) - MAX_NOTICES_IN_ROW} more"]
         return tuple(notices)
+
+    def _take_from_emptied(self) -> None:
+        """Take the names of files that are empty now from the documents that had them, and remove those without
+        another."""
+        for uri in self._emptied:
+            owner = self._writer.owner_of(uri)
+            if owner is None:
+                continue
+            document = self._writer.documents[owner]
+            if left := tuple(name for name in document.uris if name != uri):
+                self._commit([_with_names(document, left)])
+            else:
+                self._writer.delete(owner)
+            self.outcome.notices.append(FileNotice(uri, EMPTIED))
 
     def _name_duplicates(self, gone: Mapping[str, Gone]) -> None:
         """Count files with the bytes of another, and say of which."""

@@ -48,6 +48,8 @@ class DocumentPlan:
     skipped: bool = False
     error: str = ""
     transient: bool = False
+    is_empty: bool = False
+    """Whether the file has no bytes, which is its ``error``."""
     notices: list[str] = field(default_factory=list)
     """What of the whole document is left out or was guessed: those of single units travel with them."""
     sidecars: dict[str, str] = field(default_factory=dict)

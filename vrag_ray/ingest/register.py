@@ -241,8 +241,9 @@ class Register:
         if plan.error:
             return plan
         try:
-            if refusal := self._refusal(_size(original)):
-                return replace(plan, error=f"{plan.name} {refusal}")
+            size = _size(original)
+            if refusal := self._refusal(size):
+                return replace(plan, error=f"{plan.name} {refusal}", is_empty=not size)
             with _file(original) as path:
                 doc_id, size = self._files.add_blob(path)
             sidecars = {name: self._blob(place) for name, place in plan.sidecars.items()}
