@@ -1,3 +1,4 @@
+import binascii
 from email.message import EmailMessage
 
 import pymupdf
@@ -43,6 +44,28 @@ def test_words_that_line_ends_divide_are_whole_in_a_message_and_in_what_it_quote
     )
     page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_="e-mail")
     assert page.text == unit.text
+
+
+def uuencoded(name: str, data: bytes, end: str = "`\nend\n") -> str:
+    lines = (binascii.b2a_uu(data[at : at + 45]).decode().rstrip() for at in range(0, len(data), 45))
+    return f"begin 644 {name}\n" + "".join(f"{line}\n" for line in lines) + end
+
+
+def test_files_that_are_written_into_the_body_are_attachments():
+    first, second = bytes(range(256)) + bytes(60), "The kiln holds 630 jars.".encode("utf-16")
+    text = f"See below.\n\n{uuencoded('kiln.bin', first)}And this:\n{uuencoded('docs/b.txt', second)}Regards"
+    mail = read_eml(message(text).as_bytes())
+    assert mail.body.split() == ["See", "below.", "And", "this:", "Regards"]
+    assert [(file.name, file.data) for file in mail.attachments] == [("kiln.bin", first), ("b.txt", second)]
+    coded = "begin-base64 644 a.txt\nVGhlIGtpbG4=\n====\n"
+    assert read_eml(message(coded).as_bytes()).attachments[0].data == b"The kiln"
+
+
+def test_a_file_in_the_body_that_is_cut_off_and_a_sentence_that_begins_like_one():
+    cut = read_eml(message(uuencoded("a.txt", b"The kiln", end="Regards\n")).as_bytes())
+    assert (cut.body, cut.attachments[0].data) == ("Regards", b"The kiln")
+    text = "begin 644 tomorrow\nwith the gates.\nend"
+    assert (read_eml(message(text).as_bytes()).body, read_eml(message(text).as_bytes()).attachments) == (text, ())
 
 
 def test_the_html_body_serves_where_there_is_no_other():

@@ -22,6 +22,7 @@ from vrag_ray.corpus.formats.named_rows import text_tables, with_named_rows
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage
 from vrag_ray.corpus.formats.text import TITLE_CHARS, check_size, divided_words, split_pieces
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, strikes
+from vrag_ray.corpus.formats.uuencoded import without_encoded
 from vrag_ray.corpus.formats.web_gaps import CONTROLS
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
@@ -120,10 +121,10 @@ def read_eml(data: bytes) -> Mail:
     assert isinstance(message, EmailMessage)
     headers = {name: _header(message, name) for name in _HEADERS if message[name] is not None}
     plain, html = message.get_body(("plain",)), message.get_body(("html",))
-    body = _text_of(plain) if isinstance(plain, EmailMessage) else ""
+    body, encoded = without_encoded(_text_of(plain) if isinstance(plain, EmailMessage) else "")
     if isinstance(html, EmailMessage):
         body = _fuller(body, text_of_html(_text_of(html)))
-    attached: list[Attachment] = []
+    attached = [Attachment(_plain_name(inner.name), inner.data) for inner in encoded]
     for part in _leaves(message):
         if part is plain or part is html:
             continue
@@ -288,11 +289,11 @@ def read_msg(data: bytes) -> Mail:
             "Cc": _property(file, "", _CC),
             "Date": _sent(file),
         }
-        body = _property(file, "", _BODY)
+        body, encoded = without_encoded(_property(file, "", _BODY))
         if not body.strip() and (html := _binary(file, "", _HTML)):
             body = text_of_html(decode_text(html).text)
         folders = sorted({entry[0] for entry in file.listdir() if entry[0].startswith("__attach")})
-        attached = []
+        attached = [Attachment(_plain_name(inner.name), inner.data) for inner in encoded]
         for number, folder in enumerate(folders, 1):
             content = _binary(file, f"{folder}/", _DATA)
             name = _property(file, f"{folder}/", _LONG_NAME) or _property(file, f"{folder}/", _SHORT_NAME)
