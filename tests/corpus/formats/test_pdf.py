@@ -382,6 +382,44 @@ def test_files_of_a_name_tree_with_kids_are_attachments_and_a_loop_in_it_ends(sa
     assert list(sandbox.attachments(path, "a.pdf")) == [("a.txt", b"Herring"), ("b.txt", b"Herring")]
 
 
+_FILM = "<</Type/Filespec/F(tide.txt)/EF<</F #0>>>>"
+_RENDITION = f"<</S/MR/C<</S/MCD/D {_FILM}>>>>"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        f"/Subtype/RichMedia/RichMediaContent<</Assets<</Names[(tide.txt){_FILM}]>>>>",
+        f"/Subtype/Screen/A<</S/Rendition/OP 0/R {_RENDITION}>>",
+        f"/Subtype/Screen/AA<</PO<</S/Rendition/OP 0/R<</S/SR/R[{_RENDITION}]>>>>>>",
+        f"/Subtype/Widget/FT/Btn/T(play)/A<</S/Rendition/OP 0/R {_RENDITION}>>",
+        f"/Subtype/Movie/Movie<</F {_FILM}>>",
+    ],
+    ids=["rich media", "screen", "screen that opens", "button", "movie"],
+)
+def test_films_on_the_pages_of_a_pdf_are_attachments(sandbox, put, note):
+    document = pymupdf.open(stream=_pdf_with(["<<>>stream"], {}), filetype="pdf")
+    annotation = document.get_new_xref()
+    numbered = note.replace("#0", f"{annotation - 1} 0 R")
+    document.update_object(annotation, f"<</Type/Annot/Rect[99 99 300 200]{numbered}>>")
+    document.xref_set_key(document[0].xref, "Annots", f"[{annotation} 0 R]")
+    path = put("x", document.tobytes())
+    assert list(sandbox.attachments(path, "a.pdf")) == [("tide.txt", b"Herring")]
+
+
+def test_a_film_beside_a_pdf_is_named_and_one_for_scripts_is_an_attachment(sandbox, put):
+    document = pymupdf.open(
+        stream=_pdf_with(["<<>>stream", _RENDITION], {"Names": "<</Renditions<</Names[(r)#1]>>>>"}), filetype="pdf"
+    )
+    annotation = document.get_new_xref()
+    document.update_object(annotation, "<</Type/Annot/Rect[99 99 300 200]/Subtype/Movie/Movie<</F(films/tide.mp4)>>>>")
+    document.xref_set_key(document[0].xref, "Annots", f"[{annotation} 0 R]")
+    path = put("x", document.tobytes())
+    probe = sandbox.probe(path, "a.pdf")
+    assert probe.meta["attachments"] == 1
+    assert probe.notices == ("attachments left out: tide.mp4 (empty, or no file)",)
+
+
 @pytest.mark.parametrize("key", ["UF", "DOS", "Mac", "Unix"])
 @pytest.mark.parametrize(
     "catalog", [{"Names": "<</EmbeddedFiles<</Names[(x)#1]>>>>"}, {"AF": "[#1]"}, {"AF": "#1"}], ids=str

@@ -33,8 +33,9 @@ from vrag_ray.corpus.formats.pdf_objects import (
     embedded_file,
     label_of,
     listed_files,
-    noted_file,
+    noted_files,
     page_labels,
+    played_files,
 )
 from vrag_ray.corpus.formats.pdf_text import (
     LAYER_FLAGS,
@@ -74,8 +75,8 @@ POINTS_PER_INCH = 72.0
 LONGEST_OUTLINE = 10_000
 LONGEST_LABEL = 40
 SECTION_MARK = " > "
-_FILE_NOTE = 17
-"""MuPDF's number for a note that holds a file."""
+_NOTES_WITH_FILES = frozenset((17, 19, 20, 21, 22))
+"""MuPDF's numbers for notes that hold a file, films, rich media, fields, which may play a film, and screens."""
 _LETTER_BY_LETTER = re.compile(r"(?:\b\w ){4}\w\b")
 MOST_PATHS = 4_000
 """Drawn paths of a page of which ruling lines are looked for."""
@@ -188,7 +189,8 @@ class PdfSource:
         )
 
     def attachments(self) -> Iterator[Attachment]:
-        """Embedded files, those that notes on the pages hold, and those that belong to the document or to a page.
+        """Embedded files, films, those that notes on the pages hold, and those that belong to the document or to a
+        page.
 
         Of an office file, what its pages do not show.
         """
@@ -214,14 +216,15 @@ class PdfSource:
     def _files(self) -> Iterator[Callable[[], tuple[str, bytes]]]:
         """What reads the name and the bytes of each file in the PDF; one that two places name comes twice."""
         document = self._document
-        yield from (partial(embedded_file, file) for file in listed_files(document))
+        yield from (partial(embedded_file, file) for file in (*listed_files(document), *played_files(document)))
         pages = range(min(self._pages, MOST_PAGES_OF_NOTES))
         for index in pages:
             annotations = document.page_annot_xrefs(index)
             yield from (
-                partial(embedded_file, noted_file(document, xref))
+                partial(embedded_file, file)
                 for xref, kind, _ in annotations
-                if kind == _FILE_NOTE
+                if kind in _NOTES_WITH_FILES
+                for file in noted_files(document, xref)
             )
         for holder in (document.pdf_catalog(), *(document.page_xref(index) for index in pages)):
             yield from (partial(embedded_file, file) for file in associated_files(document, holder))

@@ -9,6 +9,7 @@ import itertools
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from operator import attrgetter
 
 import pymupdf
@@ -61,13 +62,40 @@ def label_of(ranges: Sequence[LabelRange], page: int) -> str:
 
 def listed_files(document: pymupdf.Document) -> Iterator[mupdf.PdfObj]:
     """The specifications of the files that the document lists as embedded."""
-    names = mupdf.pdf_dict_gets(_catalog(document), "Names")
-    return (file for _, file in _entries(mupdf.pdf_dict_gets(names, "EmbeddedFiles"), "Names"))
+    return (file for _, file in _entries(_at(_catalog(document), "Names", "EmbeddedFiles"), "Names"))
 
 
-def noted_file(document: pymupdf.Document, note: int) -> mupdf.PdfObj:
-    """The specification of the file that the annotation of that number holds."""
-    return mupdf.pdf_dict_gets(_object(document, note), "FS")
+def noted_files(document: pymupdf.Document, note: int) -> Iterator[mupdf.PdfObj]:
+    """The specifications of the files that the annotation of that number holds or plays."""
+    annotation = _object(document, note)
+    yield from filter(_is_file, [mupdf.pdf_dict_gets(annotation, "FS"), _at(annotation, "Movie", "F")])
+    yield from (file for _, file in _entries(_at(annotation, "RichMediaContent", "Assets"), "Names"))
+    played = [mupdf.pdf_dict_gets(annotation, "A")]
+    triggers = mupdf.pdf_dict_gets(annotation, "AA")
+    played += [mupdf.pdf_dict_get_val(triggers, place) for place in range(mupdf.pdf_dict_len(triggers))]
+    for action in played:
+        yield from _films(mupdf.pdf_dict_gets(action, "R"))
+
+
+def played_files(document: pymupdf.Document) -> Iterator[mupdf.PdfObj]:
+    """The specifications of the films and sounds that the document lists, for scripts to play."""
+    for _, rendition in _entries(_at(_catalog(document), "Names", "Renditions"), "Names"):
+        yield from _films(rendition)
+
+
+def _films(rendition: mupdf.PdfObj) -> Iterator[mupdf.PdfObj]:
+    """The specifications of the files of a rendition, or of those that it selects from."""
+    choices = _items(mupdf.pdf_dict_gets(rendition, "R"))
+    yield from filter(_is_file, (_at(choice, "C", "D") for choice in (rendition, *choices)))
+
+
+def _is_file(specification: mupdf.PdfObj) -> bool:
+    return bool(mupdf.pdf_is_dict(specification) or mupdf.pdf_is_string(specification))
+
+
+def _at(holder: mupdf.PdfObj, *path: str) -> mupdf.PdfObj:
+    """The object at the path of keys below ``holder``; null where there is none."""
+    return reduce(mupdf.pdf_dict_gets, path, holder)
 
 
 def associated_files(document: pymupdf.Document, holder: int) -> list[mupdf.PdfObj]:
@@ -77,7 +105,9 @@ def associated_files(document: pymupdf.Document, holder: int) -> list[mupdf.PdfO
 
 
 def embedded_file(specification: mupdf.PdfObj) -> tuple[str, bytes]:
-    """The name and the content of a file; each empty where the specification has none."""
+    """The name and the content of a file; each empty where the specification has none, as of a file beside the PDF."""
+    if mupdf.pdf_is_string(specification):
+        return text_string(specification), b""
     names = (text_string(mupdf.pdf_dict_gets(specification, key)) for key in _OF_NAME)
     contents = mupdf.pdf_dict_gets(specification, "EF")
     streams = (mupdf.pdf_dict_gets(contents, key) for key in _OF_FILE)
