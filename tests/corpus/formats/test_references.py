@@ -11,6 +11,8 @@ from vrag_ray.corpus.formats.references import picture_targets
 from vrag_ray.corpus.model import WorkItem
 from vrag_ray.types import DocumentKind
 
+POINT = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+"""A picture of a single pixel."""
 MARKDOWN = """
 # Quays
 ![Crane](img/odin.png "lifts") and ![a [b]](<two words.png>) ![](x_(1).jpg)
@@ -41,9 +43,34 @@ def test_a_web_page_shows_its_tags_alone() -> None:
     assert picture_targets(page, markdown=False) == ["a.png", "b.png"]
 
 
-@pytest.mark.parametrize("text", ["![" * 50_000, "<img " * 50_000, "`" * 50_000 + "a", "![a](" + "(" * 50_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "![" * 50_000,
+        "<img " * 50_000,
+        "`" * 50_000 + "a",
+        "<img " + 'a="' * 99_999 + "'" * 99_999,
+        "![a](" + "(" * 50_000,
+    ],
+)
 def test_hostile_texts_take_no_long_time(text: str) -> None:
     assert picture_targets(text, markdown=True) == []
+
+
+def test_the_pictures_that_a_web_page_holds_are_attachments_without_its_points(sandbox, put, no_ocr):
+    # As large as a photograph: none is left out for its size.
+    picture, point = image_bytes(picture_of(["Odin"]), "PNG") + b"." * 60_000, base64.b64decode(POINT)
+    assert point.startswith(b"GIF89a")
+    page = f"""<p>Before</p><!-- <img src="data:image/png;base64,{POINT}AA"> -->
+    <img src="data:image/png;base64,{base64.b64encode(picture).decode()}"><img src="data:image/gif;base64,{POINT}">
+    <img src='data:image/svg+xml,%3Csvg xmlns="http://www.w3.org/2000/svg"%3E%3Ctext y="9"%3EHugin%3C/text%3E%3C/svg%3E'>
+    """
+    path = put("a.html", page.encode())
+    probe = sandbox.probe(path, "a.html", no_ocr)
+    assert (probe.meta["attachments"], probe.pictures) == (2, ())
+    attached = dict(sandbox.attachments(path, "a.html"))
+    assert attached["picture 1.png"] == picture
+    assert b"Hugin" in attached["picture 3.svg"] and len(attached) == 2
 
 
 def test_the_bytes_of_a_picture_in_a_text_are_a_picture_and_no_words(sandbox, put, no_ocr):

@@ -21,7 +21,7 @@ from vrag_ray.corpus.formats.office.parts import every, related, relations_of, s
 from vrag_ray.corpus.formats.office.slides import shown_slides, slide_page
 from vrag_ray.corpus.formats.office.word import document_page
 from vrag_ray.corpus.formats.office.workbook import MOST_CELLS, sheet_page, strings_of, styles_of
-from vrag_ray.corpus.formats.references import is_held, picture_targets
+from vrag_ray.corpus.formats.references import held_pictures, is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, seen_drawing, seen_page, struck_notice, without_struck
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
@@ -149,10 +149,24 @@ def _count_of_words(opened: Callable[[], pymupdf.Document]) -> int:
 
 def shown_pictures(path: Path) -> tuple[str, ...]:
     """What the pictures of a web page are named by, without those that it holds: MuPDF draws none of the others."""
-    data, _ = _in_utf8(path.read_bytes())
-    return tuple(
-        target for target in picture_targets(data.decode("utf-8", "replace"), markdown=False) if not is_held(target)
-    )
+    return tuple(target for target in picture_targets(_markup_at(path), markdown=False) if not is_held(target))
+
+
+def _markup_at(path: Path) -> str:
+    return _in_utf8(path.read_bytes())[0].decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """A web page as what holds pictures: OCR does not read them beside the words of its pages."""
+
+    path: Path
+
+    def attachments(self) -> Iterator[Attachment]:
+        return held_pictures(_markup_at(self.path), markdown=False)
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ import numpy as np
 import pymupdf
 
 from vrag_ray.corpus.elements import elements
-from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, laid_out, shown_pictures
+from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, WebPage, laid_out, shown_pictures
 from vrag_ray.corpus.formats.office.slides import Slide, shown_slides
 from vrag_ray.corpus.formats.pdf_fields import notes_on
 from vrag_ray.corpus.formats.pdf_objects import (
@@ -192,8 +192,11 @@ class PdfSource:
         """Embedded files, films, those that notes on the pages hold, and those that belong to the document or to a
         page.
 
-        Of an office file, what its pages do not show.
+        Of an office file, what its pages do not show; of a web page, the pictures that it holds.
         """
+        if self._format is Format.HTML:
+            yield from WebPage(self._opening.path).attachments()
+            return
         if self._made_of is not None or not self._document.is_pdf:
             original = self._opening.original or self._opening.path
             yield from OfficeArchive(original, self._made_of or self._format).attachments()

@@ -21,10 +21,12 @@ _ALT = r"!\[((?:[^\[\]]|\[[^\[\]]{0,200}\]){0,2000})\]"
 _INLINE = re.compile(_ALT + r"\(\s*(?:<([^>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))")
 _BY_NAME = re.compile(_ALT + r"(?:\[([^\]\n]{0,200})\])?(?!\()")
 _NAMED = re.compile(r"^ {0,3}\[([^\]\n]{1,200})\]:[ \t]*\n?[ \t]*(?:<([^>\n]*)>|(\S+))", re.MULTILINE)
-_TAG = re.compile(r"<img[\s/]([^<]{1,20000})", re.IGNORECASE)
+_TAG = re.compile(r"<img[\s/]([^<]+)", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?|(>)""")
 _DATA = re.compile(r"data:image/([\w.+-]{1,40})((?:;[\w=.+-]{1,80})*),", re.IGNORECASE)
 _HELD = re.compile(r"(data:image/[\w.+-]{1,40}(?:;[\w=.+-]{1,80})*),[\w+/=%-]{64,}", re.IGNORECASE)
+LEAST_BYTES = 100
+"""Of a picture of pixels that stands in a text: fewer are a point or a line, which web pages have for their layout."""
 _SUFFIXES = {"jpeg": "jpg", "svg+xml": "svg", "x-icon": "ico", "vnd.microsoft.icon": "ico"}
 
 
@@ -53,9 +55,9 @@ def struck_spans(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _STRUCK.finditer(without_code(text))] if "~~" in text else []
 
 
-def held_pictures(text: str) -> Iterator[Attachment]:
-    """The pictures whose bytes stand in a Markdown text itself."""
-    for number, target in enumerate(filter(_DATA.match, picture_targets(text, markdown=True)), 1):
+def held_pictures(text: str, *, markdown: bool) -> Iterator[Attachment]:
+    """The pictures whose bytes stand in a text itself."""
+    for number, target in enumerate(filter(_DATA.match, picture_targets(text, markdown=markdown)), 1):
         match = _DATA.match(target)
         assert match is not None
         kind, data = match[1].lower(), target[match.end() :]
@@ -66,6 +68,8 @@ def held_pictures(text: str) -> Iterator[Attachment]:
                 content = unquote_to_bytes(data)
         except (binascii.Error, ValueError):
             content = b""
+        if 0 < len(content) < LEAST_BYTES and "svg" not in kind:
+            continue
         yield Attachment(f"picture {number}.{_SUFFIXES.get(kind, kind)}", content)
 
 

@@ -16,7 +16,12 @@ def open_source(kind: DocumentKind, opening: Opening) -> OpenDocument:
 
 
 def open_container(found: Sniffed, opening: Opening) -> OpenContainer | OpenDocument:
-    """What holds the files in a document: of an office file its archive, which need not be laid out for them."""
+    """What holds the files in a document: of an office file its archive, of a web page its text, which need not be laid
+    out for them."""
+    if found.format is Format.HTML:
+        from vrag_ray.corpus.formats.laid_out import WebPage
+
+        return WebPage(opening.path)
     if found.format in OFFICE:
         from vrag_ray.corpus.formats.laid_out import OfficeArchive
 

@@ -198,7 +198,7 @@ class TextSource:
         )
 
     def attachments(self) -> Iterator[Attachment]:
-        return held_pictures(self._text) if self._is_markdown else iter(())
+        return held_pictures(self._text, markdown=True) if self._is_markdown else iter(())
 
     def locator(self, unit: int) -> Locator:
         return Locator(span_start=self._spans[unit][0], span_end=self._spans[unit][1])
