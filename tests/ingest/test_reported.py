@@ -12,11 +12,13 @@ import pytest
 from PIL import Image
 
 from tests.support.ingest_material import make_pdf, settings_for
+from tests.support.office import xlsx
 from vrag_ray.cli.commands.ingest import report_lines
 from vrag_ray.corpus.model import DecodedUnit
 from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.ingest import Source, ingest, stages
+from vrag_ray.ingest.committer import NOTHING_TO_READ
 from vrag_ray.ingest.report import IngestReport
 from vrag_ray.types import DocumentStatus, VragError
 from vrag_ray.types.file_names import names_of
@@ -70,6 +72,22 @@ def test_files_with_nothing_to_read_are_named_and_no_search_finds_them(tmp_path:
     again = run(root)
     assert all(file_notice.known for file_notice in again.file_notices)
     assert "5 unchanged files have notices from before" in said(again)
+
+
+def test_records_and_sheets_without_a_value_have_nothing_to_read(tmp_path: Path) -> None:
+    root = tmp_path / "in"
+    root.mkdir()
+    (root / "keys.json").write_text('{"owner": null, "ships": [], "port": {"name": ""}}')
+    (root / "tags.xml").write_text('<?xml version="1.0"?><ships><ship/><port></port></ships>')
+    (root / "sheets.xlsx").write_bytes(xlsx(Sheet1=[], Sheet2=[[""]]))
+    (root / "one.xlsx").write_bytes(xlsx(Sheet1=[], Sheet2=[["Odin"]]))
+    report = run(root)
+    assert (report.added, report.failed) == (4, ())
+    blank = {"keys.json", "tags.xml", "sheets.xlsx"}
+    found = {Path(found.uri).name for found in report.file_notices if found.notice == NOTHING_TO_READ}
+    assert found == blank
+    rows = Collection.open(tmp_path / "c").table("passages").to_table().to_pylist()
+    assert sorted(row["text"] for row in rows if row["text"]) == ["Sheet2\nOdin"]
 
 
 def test_a_document_with_some_blank_pages_has_no_notice(tmp_path: Path) -> None:

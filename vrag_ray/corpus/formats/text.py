@@ -159,13 +159,14 @@ class TextSource:
         self._notices = [decoded.notice] if decoded.notice else []
         self._lines: list[int] = []
         self._named: list[NamedRow] = []
+        self._is_of_records = False
         if format_ is Format.JSON_LINES:
             self._spans = self._rows()
             return
         if format_ in (Format.JSON, Format.XML):
             self._named = self._records()
-            if format_ is Format.XML and self._named:
-                # Other elements and their ends say nothing: places are those in the records.
+            if self._is_of_records and (format_ is Format.XML or not self._named):
+                # Other elements and their ends, and keys without a value, say nothing: places are those in the records.
                 self._text = "".join(row.text for row in self._named)
         elif struck := struck_spans(self._text):
             count = sum(len(self._text[start:end].split()) for start, end in struck)
@@ -250,7 +251,7 @@ class TextSource:
             self._notices.append(f"read as plain text: {self._format} of more than {most} MB is not read as records")
             return []
         try:
-            return xml_rows(self._text) if self._format is Format.XML else json_rows(self._text)
+            rows = xml_rows(self._text) if self._format is Format.XML else json_rows(self._text)
         except ElementTree.ParseError as error:
             line, column = error.position
             self._notices.append(f"read as plain text: it is not XML from line {line}, column {column + 1} on")
@@ -258,6 +259,9 @@ class TextSource:
             self._notices.append(f"read as plain text: it is not JSON from its character {error.pos + 1} on")
         except RecursionError:
             self._notices.append(f"read as plain text: it is {self._format} that is nested too deeply")
+        else:
+            self._is_of_records = True
+            return rows
         return []
 
 

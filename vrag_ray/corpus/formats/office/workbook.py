@@ -123,7 +123,9 @@ def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles, be
             rows.append(values)
     columns = sorted({column for row in rows for column in row})
     table = table_markup([[row.get(column, "") for column in columns] for row in rows])
-    return page_markup(f"<h3>{escape(name)}</h3>{table}{below}"), whole, unseen
+    # A heading would make an empty sheet a page that says something.
+    heading = f"<h3>{escape(name)}</h3>" if rows or below else ""
+    return page_markup(f"{heading}{table if rows else ''}{below}"), whole, unseen
 
 
 def _hidden_columns(xml: bytes) -> list[tuple[int, int]]:
