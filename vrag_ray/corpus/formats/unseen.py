@@ -36,7 +36,11 @@ _WITH_TEXT = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endn
 _SHAPE = re.compile(r"<p:(sp|pic|graphicFrame|cxnSp)>(?:(?!</p:\1>).)*?</p:\1>", re.DOTALL)
 _HIDDEN_SHAPE = re.compile(r"<p:cNvPr\b[^>]*\bhidden=\"(?:1|true)\"")
 _STRUCK_ON_SLIDE = re.compile(r"\bstrike=\"(?:sng|dbl)Strike\"")
-_RUN_OF_SLIDE = re.compile(r"<a:rPr\b([^>]*?)(?:/>|(?<!/)>.*?</a:rPr>)\s*<a:t>([^<]*)</a:t>", re.DOTALL)
+_RUN_OF_SLIDE = re.compile(
+    r"<a:rPr\b([^>]*?)(?:/>|(?<!/)>((?:(?!</a:rPr>).)*)</a:rPr>)\s*<a:t>([^<]*)</a:t>", re.DOTALL
+)
+_OUTLINE_OF_TEXT = re.compile(r"<a:ln\b[^>]*?(?:/>|(?<!/)>.*?</a:ln>)", re.DOTALL)
+_NO_FILL = re.compile(r"<a:noFill\s*/>|<a:solidFill>(?:(?!</a:solidFill>).)*<a:alpha val=\"0%?\"\s*/>", re.DOTALL)
 _SIZE_ON_SLIDE = re.compile(r"\bsz=\"(\d+)\"")
 _LINES_OF_SLIDE = re.compile(r"<a:t>([^<]*)</a:t>")
 _NOTHING = re.compile(
@@ -217,7 +221,8 @@ def _is_struck(properties: str) -> bool:
 
 
 def seen_slide(xml: bytes) -> tuple[bytes, int, int]:
-    """A slide of a PPTX without hidden shapes, tiny type and struck text; how many words are hidden, and struck out."""
+    """A slide of a PPTX without hidden shapes, tiny or transparent type and struck text; how many words are hidden, and
+    struck out."""
     text, count, struck = xml.decode("utf-8", "replace"), 0, 0
 
     def shape(found: re.Match[str]) -> str:
@@ -229,17 +234,24 @@ def seen_slide(xml: bytes) -> tuple[bytes, int, int]:
 
     def run(found: re.Match[str]) -> str:
         nonlocal count, struck
-        size, words = _SIZE_ON_SLIDE.search(found[1]), len(found[2].split())
-        if size is not None and int(size[1]) < 100 * LEAST_POINTS:
+        size, words = _SIZE_ON_SLIDE.search(found[1]), len(found[3].split())
+        if (size is not None and int(size[1]) < 100 * LEAST_POINTS) or _is_transparent(found[2] or ""):
             count += words
         elif _STRUCK_ON_SLIDE.search(found[1]):
             struck += words
         else:
             return found[0]
-        return found[0].replace(f"<a:t>{found[2]}</a:t>", "<a:t></a:t>")
+        return found[0].replace(f"<a:t>{found[3]}</a:t>", "<a:t></a:t>")
 
     text = _RUN_OF_SLIDE.sub(run, _SHAPE.sub(shape, text))
     return (text.encode(), count, struck) if count or struck else (xml, 0, 0)
+
+
+def _is_transparent(properties: str) -> bool:
+    """Whether neither the letters of a run of a slide are filled, nor their outlines drawn."""
+    outline = _OUTLINE_OF_TEXT.search(properties)
+    is_outlined = outline is not None and "Fill" in outline[0] and not _NO_FILL.search(outline[0])
+    return not is_outlined and _NO_FILL.search(_OUTLINE_OF_TEXT.sub("", properties)) is not None
 
 
 def _notice(count: int) -> str:

@@ -7,6 +7,8 @@ import re
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.support.office import archive, chart, pptx, relations, text_shape
 from vrag_ray.corpus.formats.office.slides import shown_slides, slide_page
 from vrag_ray.types import DocumentKind, Locator
@@ -64,6 +66,99 @@ def test_the_title_stands_first_the_footer_last_and_the_slides_number_nowhere(tm
         + text_shape("Cranes &amp; barges", "title")
     )
     assert page_of(tmp_path, shapes) == "<h2>Cranes &amp; barges</h2><p>in a group</p><p>Harbour office</p>"
+
+
+def shape(text: str, x: int, y: int, look: str = "", run: str = "", turned: str = "") -> str:
+    """A shape of 10 by 10 on a slide of 100 by 100."""
+    place = f'<a:xfrm{turned}><a:off x="{x}" y="{y}"/><a:ext cx="10" cy="10"/></a:xfrm><a:prstGeom prst="rect"/>{look}'
+    words = f"<p:txBody><a:p><a:r><a:rPr>{run}</a:rPr><a:t>{text}</a:t></a:r></a:p></p:txBody>" if text else ""
+    return f"<p:sp><p:spPr>{place}</p:spPr>{words}</p:sp>"
+
+
+def words_and_hidden(tmp_path: Path, shapes: str, parts: dict[str, str | bytes] | None = None) -> tuple[str, int]:
+    """The paragraphs of a slide of 100 by 100, and how many of its words are left out."""
+    with zipfile.ZipFile(io.BytesIO(pptx(shapes))) as whole:
+        files: dict[str, str | bytes] = {name: whole.read(name) for name in whole.namelist()}
+    main = files["ppt/presentation.xml"]
+    assert isinstance(main, bytes)
+    files["ppt/presentation.xml"] = main.replace(b"<p:sldIdLst>", b'<p:sldSz cx="100" cy="100"/><p:sldIdLst>')
+    path = tmp_path / "talk.pptx"
+    path.write_bytes(archive({**files, **(parts or {})}))
+    with zipfile.ZipFile(path) as opened:
+        page, hidden, _ = slide_page(opened, shown_slides(path)[0][0], "")
+    return " ".join(re.findall(r"<p>(.*?)</p>", page)), hidden
+
+
+GREY = '<a:solidFill><a:srgbClr val="CCCCCC"/></a:solidFill>'
+GLASS = '<a:solidFill><a:srgbClr val="CCCCCC"><a:alpha val="0"/></a:srgbClr></a:solidFill>'
+TURNED = ' rot="2700000"'
+MOVED = '<p:timing><p:animMotion><p:spTgt spid="3"/></p:animMotion></p:timing>'
+
+
+def group(shapes: str, x: int, attributes: str = "") -> str:
+    """A group of 10 by 10 at (``x``, 0), whose shapes count in tenths."""
+    place = f'<a:off x="{x}" y="0"/><a:ext cx="10" cy="10"/><a:chOff x="0" y="0"/><a:chExt cx="100" cy="100"/>'
+    return f"<p:grpSp><p:grpSpPr><a:xfrm{attributes}>{place}</a:xfrm></p:grpSpPr>{shapes}</p:grpSp>"
+
+
+@pytest.mark.parametrize(
+    ("shapes", "hidden"),
+    [
+        (shape("two words", -10, 0), 2),
+        (shape("two words", 100, 50), 2),
+        (shape("two words", 50, 100), 2),
+        (shape("two words", 95, -9), 0),
+        (shape("two words", 101, 50, turned=TURNED), 0),
+        (shape("two words", 200, 50, turned=TURNED), 2),
+        (group(shape("two words", 40, 0), 95), 0),
+        (group(shape("two words", 0, 0), 120), 2),
+        (group(shape("two words", 0, 0), 120, TURNED), 0),
+        (shape("two words", 200, 50) + MOVED, 0),
+        (text_shape("two words"), 0),
+    ],
+)
+def test_text_beside_a_slide_is_left_out(tmp_path, shapes, hidden):
+    assert words_and_hidden(tmp_path, shapes) == ("" if hidden else "two words", hidden)
+
+
+@pytest.mark.parametrize(
+    ("run", "hidden"),
+    [
+        (GLASS, 2),
+        ("<a:noFill/>", 2),
+        (f"<a:ln><a:noFill/></a:ln>{GREY}", 0),
+        (f"<a:ln>{GREY}</a:ln><a:noFill/>", 0),
+        (f"{GREY}<a:effectLst><a:outerShdw>{GLASS}</a:outerShdw></a:effectLst>".replace(GLASS, GLASS[13:-14]), 0),
+        (GLASS.replace('val="0"', 'val="40000"'), 0),
+    ],
+)
+def test_transparent_text_of_a_slide_is_left_out(tmp_path, run, hidden):
+    assert words_and_hidden(tmp_path, shape("two words", 0, 0, run=run)) == ("" if hidden else "two words", hidden)
+
+
+def photograph(kind: str) -> str:
+    place = '<a:xfrm><a:off x="0" y="0"/><a:ext cx="90" cy="90"/></a:xfrm><a:prstGeom prst="rect"/>'
+    return f'<p:pic><p:blipFill><a:blip r:embed="{kind}"/></p:blipFill><p:spPr>{place}</p:spPr></p:pic>'
+
+
+@pytest.mark.parametrize(
+    ("above", "hidden"),
+    [
+        (shape("", 20, 20, GREY), 2),
+        (photograph("p1"), 2),
+        (photograph("p2"), 0),
+        (shape("", 20, 20, GLASS), 0),
+        (shape("", 20, 20), 0),
+        (shape("", 21, 20, GREY), 0),
+        (shape("", 20, 20, GREY, turned=TURNED), 0),
+        (shape("", 20, 20, GREY) + '<p:timing><p:spTgt spid="3"/></p:timing>', 0),
+    ],
+)
+def test_text_below_an_opaque_shape_of_a_slide_is_left_out(tmp_path, above, hidden):
+    related = {"ppt/slides/_rels/slide1.xml.rels": relations(p1="../media/a.jpg", p2="../media/a.png")}
+    below = shape("two words", 20, 20, GREY)
+    assert words_and_hidden(tmp_path, below + above, related) == ("" if hidden else "two words", hidden)
+    assert words_and_hidden(tmp_path, above + below, related)[1] == 0
 
 
 def test_paragraphs_keep_their_level_and_their_number(tmp_path):

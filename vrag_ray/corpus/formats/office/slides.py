@@ -26,6 +26,7 @@ from vrag_ray.corpus.formats.office.parts import (
     tree_of,
     xml_of,
 )
+from vrag_ray.corpus.formats.office.slide_places import pair_of, placed_shapes, unseen_texts
 from vrag_ray.corpus.formats.unseen import seen_slide
 
 MOST_SLIDES = 2_000
@@ -40,11 +41,13 @@ _INDENT = 24
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """A slide that is shown: its number among all, from 1, the speaker's notes of it ("" without), and its part."""
+    """A slide that is shown: its number among all, from 1, the speaker's notes of it ("" without), its part, and its
+    width and height, where the presentation states them."""
 
     number: int
     notes: str
     part: str
+    size: tuple[float, float] | None = None
 
 
 def shown_slides(path: Path) -> tuple[list[Slide], list[str]]:
@@ -59,14 +62,16 @@ def shown_slides(path: Path) -> tuple[list[Slide], list[str]]:
         if _MAIN not in names:
             return slides, notices
         relations = relations_of(archive, _MAIN, names)
-        parts = [related(entry, relations) for entry in every(tree_of(xml_of(archive, _MAIN)), "sldId")]
+        main = tree_of(xml_of(archive, _MAIN))
+        size = pair_of(main, "sldSz", "cx", "cy")
+        parts = [related(entry, relations) for entry in every(main, "sldId")]
         if len(parts) > MOST_SLIDES:
             notices.append(f"only its first {MOST_SLIDES} slides are read")
         for number, part in enumerate(parts[:MOST_SLIDES], 1):
             if part in names and _HIDDEN.search(xml_of(archive, part)):
                 notices.append(f"slide {number} is left out: it is hidden")
             elif part in names:
-                slides.append(Slide(number, _notes(archive, part, names), part))
+                slides.append(Slide(number, _notes(archive, part, names), part, size))
             else:
                 notices.append(f"slide {number} is left out: the file does not hold it")
     return slides, notices
@@ -80,7 +85,10 @@ def slide_page(archive: zipfile.ZipFile, slide: Slide, title: str) -> tuple[str,
     names = frozenset(archive.namelist())
     xml, unseen, struck = seen_slide(xml_of(archive, slide.part))
     relations = relations_of(archive, slide.part, names)
-    shapes = list(_shapes(tree_of(xml)))
+    tree = tree_of(xml)
+    out_of_sight = unseen_texts(tree, slide.size, relations)
+    unseen += sum(len((text.text or "").split()) for shape in out_of_sight for text in every(shape, "t"))
+    shapes = [shape for shape, _ in placed_shapes(tree) if not any(shape is other for other in out_of_sight)]
     marked = [_markup(archive, shape, relations, names) for shape in shapes if tag_of(shape) != "pic"]
     if shown := _pictures(archive, [shape for shape in shapes if tag_of(shape) == "pic"], relations):
         marked.append((1, shown))
@@ -106,16 +114,6 @@ def _notes(archive: zipfile.ZipFile, slide: str, names: frozenset[str]) -> str:
             lines = ("".join(text.text or "" for text in every(paragraph, "t")) for paragraph in paragraphs)
             return "\n".join(line for line in lines if line.strip() and not line.strip().isdigit())
     return ""
-
-
-def _shapes(parent: ElementTree.Element) -> Iterator[ElementTree.Element]:
-    """The shapes of a slide as they are written, those of groups among them."""
-    for element in parent:
-        tag = tag_of(element)
-        if tag in ("sp", "graphicFrame", "cxnSp", "pic"):
-            yield element
-        elif tag != "Fallback":
-            yield from _shapes(element)
 
 
 def _markup(
