@@ -56,6 +56,7 @@ def relations(**targets: str) -> str:
         "c": "chart",
         "d": "diagramData",
         "p": "image",
+        "a": "aFChunk",
     }
     rows = (
         f'<Relationship Id="{id_}" Type="{_OFFICE}/{kinds[id_[0]]}" Target="{target}"/>'

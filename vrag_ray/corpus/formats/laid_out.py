@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pymupdf
 
-from vrag_ray.corpus.formats.encodings import decode_text, is_unlikely
 from vrag_ray.corpus.formats.office.parts import every, related, relations_of, stated_title, tree_of, words_of, xml_of
 from vrag_ray.corpus.formats.office.slides import shown_slides, slide_page
 from vrag_ray.corpus.formats.office.word import document_page
@@ -25,10 +24,11 @@ from vrag_ray.corpus.formats.references import held_pictures, is_held, picture_t
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, seen_drawing, seen_page, struck_notice, without_struck
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
+from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_gaps import GAPS, with_gaps
 from vrag_ray.corpus.formats.web_tables import with_drawn_tables
 from vrag_ray.corpus.model import DecodeError
-from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, REFLOWED, Format
+from vrag_ray.corpus.sniff import OFFICE_REMEDIES, REFLOWED, Format
 
 PORTRAIT, LANDSCAPE, WIDE = (595, 842), (842, 595), (1684, 1190)
 """Points: A4 for texts, A4 across for slides, a sheet of A2 for workbooks, whose tables are broad."""
@@ -51,8 +51,6 @@ _UNSTRUCK = f"{','.join(_STRUCK)}{{display:none}}"
 _STRUCK_TAG = re.compile(rf"<(?:{'|'.join(_STRUCK)})[\s>]".encode(), re.IGNORECASE)
 _PREVIEWS = "TablePreview"
 """Pictures of tables that stand in the file as tables too."""
-_ENCODING = re.compile(rb"(?:<meta[^>]*charset|<\?xml[^>]*encoding)\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
-_CHARSET = re.compile(rb"((?:<meta[^>]*charset|<\?xml[^>]*encoding)\s*=\s*[\"']?)[\w-]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,9 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
     if format_ is Format.DOCX:
         page, notices = document_page(path)
         markup = with_drawn_tables(page, _inner_width(PORTRAIT))
-        return [_part(partial(_open, markup.encode("utf-8", "replace"), Format.HTML))], notices
+        # Web pages in it may have struck text.
+        part, struck = _without_struck(markup.encode("utf-8", "replace"), Format.HTML)
+        return [part], [*notices, *struck]
     if format_ is Format.XLSX:
         sheets, notices = _sheets(path)
         if notices and not sheets:
@@ -97,7 +97,7 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
         if sheets:
             return sheets, notices
     if format_ in (Format.HTML, Format.FB2, Format.SVG):
-        data, notice = _in_utf8(path.read_bytes())
+        data, notice = markup_in_utf8(path.read_bytes())
         if format_ is not Format.FB2:
             seen = seen_page if format_ is Format.HTML else seen_drawing
             markup = seen(data.decode("utf-8", "replace"))
@@ -153,7 +153,7 @@ def shown_pictures(path: Path) -> tuple[str, ...]:
 
 
 def _markup_at(path: Path) -> str:
-    return _in_utf8(path.read_bytes())[0].decode("utf-8", "replace")
+    return markup_in_utf8(path.read_bytes())[0].decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,29 +212,6 @@ def _open(
 def _inner_width(paper: tuple[int, int]) -> float:
     """Points that a table may take across: MuPDF leaves margins of about 36 points, and a page may have its own."""
     return paper[0] - 8 * TYPE_SIZE
-
-
-def _in_utf8(data: bytes) -> tuple[bytes, str]:
-    """Markup in UTF-8, with nothing in it that says otherwise, since MuPDF knows few encodings; and a notice.
-
-    Where the bytes are not UTF-8, the encoding that the markup states is believed if they fit it, or else detected.
-    """
-    text, notice = "", ""
-    stated = _ENCODING.search(data[:HEAD_BYTES])
-    name = stated[1].decode("ascii").lower() if stated else ""
-    # What calls itself Latin-1 is written in its extension by Windows, and every byte is a character of either.
-    name = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": ""}.get(name, name)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        try:
-            text = data.decode(name) if name and not name.startswith("utf") and not is_unlikely(data, name) else ""
-        except (UnicodeDecodeError, LookupError):
-            text = ""
-    if not text or "\0" in text:
-        decoded = decode_text(data)
-        text, notice = decoded.text, decoded.notice
-    return _CHARSET.sub(rb"\1utf-8", text.encode("utf-8", "replace")), notice
 
 
 def _slides(path: Path) -> tuple[list[Part], list[str]]:

@@ -142,6 +142,16 @@ def read_eml(data: bytes) -> Mail:
     return Mail(headers, body.strip(), tuple(attached))
 
 
+def shown_part(data: bytes) -> tuple[str, bool]:
+    """What readers of a message, or of a web page that is saved as one, see; and whether that is HTML."""
+    message = BytesParser(policy=policy.default).parsebytes(data)
+    assert isinstance(message, EmailMessage)
+    shown = message.get_body(("html", "plain"))
+    if not isinstance(shown, EmailMessage):
+        return "", False
+    return _text_of(shown), shown.get_content_type() == "text/html"
+
+
 def _fuller(plain: str, shown: str) -> str:
     """The body of a message that is written twice: ``shown``, which its readers see, where it says more than ``plain``.
 

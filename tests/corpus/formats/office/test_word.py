@@ -75,6 +75,85 @@ def test_a_notice_counts_the_comments_that_are_left_out(sandbox, put):
     assert "2 comments in it are left out" in sandbox.probe(path, "report.docx").notices
 
 
+def with_chunk(name: str, data: bytes) -> bytes:
+    """A DOCX with a chunk between two paragraphs."""
+    body = paragraph("Before.") + '<w:altChunk r:id="a1"/>' + paragraph("After.")
+    return docx_of(body, {f"word/{name}": data}, a1=name)
+
+
+PAGE = """<!DOCTYPE html><html><head><title>no</title><style>
+<!-- .n, p.x, .s {display:none} body p{color:#111} --></style></head>
+<body style="color:black"><p>The kiln <b>burns</b><p class="n">unseen</p>
+<table><tr><td>jars</td><td>630</td></tr></table><script>no()</script><!-- no --><del>old</del>"""
+MHT = (
+    'MIME-Version: 1.0\r\nContent-Type: multipart/related; boundary="b"; type="text/html"\r\n\r\n--b\r\n'
+    'Content-Type: text/html; charset="utf-8"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n'
+    "<html><body><p>The k=\r\niln burns</p></body></html>\r\n--b--\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("a.html", PAGE.encode(), "The kiln burns\njars 630"),
+        ("a.htm", PAGE.replace("kiln", "K\u00f6hler").encode("cp1252"), "The K\u00f6hler burns\njars 630"),
+        ("a.dat", "<p>The kiln burns".encode("utf-16"), "The kiln burns"),
+        ("a.mht", MHT.encode(), "The kiln burns"),
+        ("a.txt", b"The kiln burns\r\n<630> jars", "The kiln burns\n<630> jars"),
+        ("a.docx", docx("The kiln", "burns"), "The kiln\nburns"),
+        ("b.docx", with_chunk("a.html", PAGE.encode()), "Before.\nThe kiln burns\njars 630\nAfter."),
+    ],
+)
+def test_a_document_in_a_docx_is_read_at_its_place(sandbox, put, no_ocr, name, data, text):
+    path = put("a.docx", with_chunk(name, data))
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 1, "a.docx"), no_ocr)
+    assert unit.text == f"Before.\n{text}\nAfter."
+
+
+def test_the_styles_of_a_web_page_in_a_docx_hide_nothing_outside_of_it(sandbox, put, no_ocr):
+    pages = {f"word/{name}.html": f"<style>{rule}</style><p>{name}</p>" for name, rule in PAGES.items()}
+    chunks = "".join(f'<w:altChunk r:id="a{name}"/>' for name in PAGES)
+    path = put(
+        "a.docx", docx_of(paragraph("Before.") + chunks, pages, **{f"a{name}": f"{name}.html" for name in PAGES})
+    )
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 1, "a.docx"), no_ocr)
+    assert unit.text == "Before.\nlast"
+
+
+PAGES = {
+    "first": "p {display: none}",
+    "second": "html > body p, x {display: none}",
+    "third": "@font-face {src: x} @media screen { b, body {display: none} }",
+    "last": "b {display: none}",
+}
+
+
+def test_a_document_in_a_docx_that_is_not_read_is_named(sandbox, put):
+    notice = "a document in it is left out: {} ({})"
+    for name, data, reason in (
+        ("a.rtf", b"{\\rtf1 The kiln}", "RTF is not read there"),
+        ("b.docx", docx_of("<w:p>"), "it is damaged"),
+    ):
+        path = put("report.docx", with_chunk(name, data))
+        assert notice.format(name, reason) in sandbox.probe(path, "report.docx").notices
+    missing = docx_of(paragraph("Before.") + '<w:altChunk r:id="a1"/>', a1="gone.html")
+    notices = sandbox.probe(put("report.docx", missing), "report.docx").notices
+    assert notice.format("gone.html", "not in the file, or too large") in notices
+    nested = b"<p>innermost</p>"
+    for number in range(5):
+        nested = with_chunk("a.docx" if number else "a.html", nested)
+    notices = sandbox.probe(put("report.docx", nested), "report.docx").notices
+    assert notice.format("a.docx", "DOCX is not read there") in notices
+    pictures = with_chunk("a.html", b'<p>See <img src="a.png"></p>')
+    notices = sandbox.probe(put("report.docx", pictures), "report.docx").notices
+    assert "1 picture of a web page in it is left out" in notices
+
+
+def test_the_struck_words_of_a_web_page_in_a_docx_are_counted(sandbox, put):
+    path = put("a.docx", with_chunk("a.html", PAGE.encode()))
+    assert "1 words that are struck out in it are left out" in sandbox.probe(path, "a.docx").notices
+
+
 def test_a_table_in_a_cell_follows_the_table_and_keeps_its_rows():
     innermost = f"<w:tbl>{row('x', 'y')}</w:tbl>"
     with_innermost = f"<w:tc>{paragraph('f')}{innermost}</w:tc>"

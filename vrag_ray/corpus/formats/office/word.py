@@ -1,22 +1,28 @@
 """A DOCX as one web page: mammoth makes HTML of its text, headings, lists, tables and notes, which MuPDF lays out.
 
 MuPDF's own reader of DOCX puts the cells of a table one below the other. mammoth passes over text boxes, charts,
-diagrams, formulas, some fields, breaks of sections, and the lines at the head and foot of pages: they are rewritten
-before.
+diagrams, documents in it, formulas, some fields, breaks of sections, and the lines at the head and foot of pages: they
+are rewritten before.
 """
 
 from __future__ import annotations
 
 import io
+import itertools
+import posixpath
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 from xml.etree import ElementTree
 
 import mammoth
 
+from vrag_ray.corpus.formats.office.chunks import Chunk, chunk_of, format_of
 from vrag_ray.corpus.formats.office.parts import (
+    MOST_PART_BYTES,
     Pictures,
     child,
     every,
@@ -30,7 +36,10 @@ from vrag_ray.corpus.formats.office.parts import (
     tree_of,
     xml_of,
 )
+from vrag_ray.corpus.formats.source import is_memory_error
 from vrag_ray.corpus.formats.unseen import seen_document
+from vrag_ray.corpus.model import DecodeError
+from vrag_ray.corpus.sniff import Format
 
 _STYLES = """
 p[style-name='Title'] => h1.title:fresh
@@ -52,6 +61,8 @@ _MARK = re.compile("\ue010(\\d{1,6})\ue011")
 _COMMENTS = "word/comments.xml"
 _NOT_COPIED = ("word/media/", "word/embeddings/")
 """mammoth needs none of them."""
+DEEPEST_CHUNK = 3
+"""Documents in documents that are read."""
 _LARGEST_PICTURE = (500.0, 640.0)
 """Points: as much as a page has room for."""
 
@@ -60,12 +71,29 @@ def document_page(path: Path) -> tuple[str, list[str]]:
     """The DOCX at ``path`` as HTML: each header of its pages once, the text with its notes at the end, each footer
     once.
 
-    Second, a notice of the words that are left out since they are hidden. Raises DecodeError for parts with definitions
-    of their own, ParseError for broken XML.
+    Second, notices of what is left out, as the words that are hidden. Raises DecodeError for parts with definitions of
+    their own, ParseError for broken XML.
     """
-    with zipfile.ZipFile(path) as archive:
+    content = document_content(path, 0, itertools.count(1))
+    return page_markup(content.body, content.title, content.sheet), content.notices
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A DOCX as HTML: its body, its title, the style sheet of web pages in it, and notices of what is left out."""
+
+    body: str
+    title: str
+    sheet: str
+    notices: list[str]
+
+
+def document_content(file: Path | BinaryIO, depth: int, numbers: Iterator[int]) -> Content:
+    """The DOCX ``file``, which is in ``depth`` others, with ``numbers`` for the web pages in it. The errors are those
+    of ``document_page``."""
+    with zipfile.ZipFile(file) as archive:
         seen, notices = seen_document(archive)
-        rewriting = _Rewriting(archive, seen)
+        rewriting = _Rewriting(archive, seen, depth, numbers)
         title, changed = stated_title(archive), rewriting.rewritten_parts()
         if _COMMENTS in archive.namelist() and (count := len(tree_of(xml_of(archive, _COMMENTS)))):
             notices.append(f"{count} comments in it are left out")
@@ -83,14 +111,18 @@ def document_page(path: Path) -> tuple[str, list[str]]:
         # The text itself may have such characters.
         return f"</p>{rewriting.graphics[number]}<p>" if number < len(rewriting.graphics) else mark[0]
 
-    return page_markup(_MARK.sub(drawn, str(result.value)), title), notices
+    notices += rewriting.notices
+    return Content(_MARK.sub(drawn, str(result.value)), title, "".join(rewriting.sheets), notices)
 
 
 class _Rewriting:
     """Makes what mammoth reads of what it passes over. ``seen`` are the parts without hidden text."""
 
-    def __init__(self, archive: zipfile.ZipFile, seen: Mapping[str, bytes]) -> None:
+    def __init__(self, archive: zipfile.ZipFile, seen: Mapping[str, bytes], depth: int, numbers: Iterator[int]) -> None:
         self.graphics: list[str] = []
+        self.sheets: list[str] = []
+        self.notices: list[str] = []
+        self._depth, self._numbers = depth, numbers
         self._pictures = Pictures(archive)
         self._archive = archive
         self._seen = seen
@@ -146,7 +178,9 @@ class _Rewriting:
         tag = tag_of(element)
         if tag in _LEFT_OUT:
             return
-        if tag == "drawing":
+        if tag == "altChunk":
+            yield from self._chunk(element)
+        elif tag == "drawing":
             yield from self._drawn(element)
         elif tag in ("oMath", "oMathPara"):
             run = ElementTree.Element(f"{_WORD}r")
@@ -165,6 +199,42 @@ class _Rewriting:
             self._rewrite(element)
             yield element
 
+    def _chunk(self, reference: ElementTree.Element) -> Iterator[ElementTree.Element]:
+        """The mark of a document that is held at this place; a notice of one that cannot be read."""
+        part = related(reference, self._relations)
+        name = posixpath.basename(part) or "one without a name"
+        reason = "not in the file, or too large"
+        if part in self._names and self._archive.getinfo(part).file_size <= MOST_PART_BYTES:
+            data = self._archive.read(part)
+            try:
+                format_ = format_of(data, name)
+                if format_ is Format.DOCX and self._depth < DEEPEST_CHUNK:
+                    content = document_content(io.BytesIO(data), self._depth + 1, self._numbers)
+                    chunk = Chunk(content.body, content.sheet, tuple(content.notices))
+                else:
+                    chunk = chunk_of(data, format_, next(self._numbers))
+                self.sheets.append(chunk.sheet)
+                self.notices += chunk.notices
+                if chunk.markup:
+                    paragraph = ElementTree.Element(f"{_WORD}p")
+                    run = ElementTree.SubElement(paragraph, f"{_WORD}r")
+                    run.append(self._mark(chunk.markup))
+                    yield paragraph
+                return
+            except DecodeError as error:
+                reason = str(error).partition(":")[0][:80]
+            except Exception as error:
+                # A damaged chunk costs itself alone.
+                if is_memory_error(error):
+                    raise
+                reason = "it is damaged"
+        self.notices.append(f"a document in it is left out: {name} ({reason})")
+
+    def _mark(self, markup: str) -> ElementTree.Element:
+        """What mammoth carries through to where ``markup`` belongs."""
+        self.graphics.append(markup)
+        return _text(f"\ue010{len(self.graphics) - 1}\ue011")
+
     def _drawn(self, drawing: ElementTree.Element) -> Iterator[ElementTree.Element]:
         """Its text boxes as mammoth knows them, or the mark of its chart, diagram or picture."""
         boxes = list(every(drawing, "txbxContent"))
@@ -182,8 +252,7 @@ class _Rewriting:
         markup = graphic_markup(self._archive, drawing, self._relations, self._names)
         markup = markup or self._pictures.markup(drawing, self._relations, _LARGEST_PICTURE)
         if markup:
-            yield _text(f"\ue010{len(self.graphics)}\ue011")
-            self.graphics.append(markup)
+            yield self._mark(markup)
 
 
 def _lifted_tables(table: ElementTree.Element) -> Iterator[ElementTree.Element]:
