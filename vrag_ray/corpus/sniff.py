@@ -33,6 +33,8 @@ class Format(StrEnum):
     VIDEO = "video"
     SOUND = "sound recording"
     TEXT = "text"
+    MARKDOWN = "Markdown"
+    """A text by its content, and of that format by its name alone."""
     JSON = "JSON"
     JSON_LINES = "JSON Lines"
     XML = "XML"

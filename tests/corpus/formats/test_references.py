@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.support.documents import decoded, image_bytes, picture_of
-from vrag_ray.corpus.formats.references import picture_targets
+from vrag_ray.corpus.formats.references import hidden_spans, picture_targets
 from vrag_ray.corpus.model import WorkItem
 from vrag_ray.types import DocumentKind
 
@@ -50,12 +50,15 @@ def test_a_web_page_shows_its_tags_alone() -> None:
         "![" * 50_000,
         "<img " * 50_000,
         "`" * 50_000 + "a",
+        "<!-- " * 50_000,
+        "<p hidden>" * 50_000,
         "<img " + 'a="' * 99_999 + "'" * 99_999,
         "![a](" + "(" * 50_000,
     ],
 )
 def test_hostile_texts_take_no_long_time(text: str) -> None:
     assert picture_targets(text, markdown=True) == []
+    hidden_spans(text)
 
 
 def test_the_pictures_that_a_web_page_holds_are_attachments_without_its_points(sandbox, put, no_ocr):

@@ -410,6 +410,50 @@ def test_tildes_that_strike_nothing_out_stay(sandbox, put, options, text):
     assert decoded(sandbox, path, item(1, "a.md"), options)[0].text == text
 
 
+HIDDEN = """# Gauges
+
+The station <!-- not
+shown --> has <span style="display:none">un <span>seen</span> words</span>36 gauges.
+<p hidden>gone</p><div class="hidden">stays</div><input hidden>
+
+[//]: # (a remark)
+[comment]: <> "another"
+[map]: maps/a.md "Map of gauges"
+
+<style>p {color: red}</style>`<!-- code -->`
+"""
+
+
+def test_what_a_markdown_text_does_not_show_is_left_out_and_everything_else_stays_in_its_place(sandbox, put, options):
+    path = put("a.md", HIDDEN.encode())
+    probe = sandbox.probe(path, "a.md")
+    assert probe.notices == ("9 words that are hidden in it are left out",)
+    (unit,) = decoded(sandbox, path, item(1, "a.md"), options)
+    shown = ['# Gauges The station has 36 gauges. <div class="hidden">stays</div><input hidden>']
+    shown += ['[map]: maps/a.md "Map of gauges" `<!-- code -->`']
+    assert " ".join(unit.text.split()) == " ".join(shown)
+    assert (unit.locator.span_start, unit.locator.span_end) == (0, len(HIDDEN) - 1)
+    assert unit.text.index("36 gauges") == HIDDEN.index("36 gauges")
+    format_ = str(probe.meta["format"])
+    assert sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_=format_).text == unit.text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.txt", "A <!-- comment --> and <p hidden>text</p> are shown as they are."),
+        ("a.md", "```html\n<!-- comment -->\n<p hidden>text</p>\n```"),
+        ("a.md", "Write\n\n    <!-- comment -->\n\nfor a comment that begins with <!-- and has no end"),
+        ("a.md", "The <span hidden>element has no end"),
+    ],
+    ids=["text", "fence", "indented", "without end"],
+)
+def test_comments_that_are_shown_stay(sandbox, put, options, name, text):
+    path = put(name, text.encode())
+    assert sandbox.probe(path, name).notices == ()
+    assert decoded(sandbox, path, item(1, name), options)[0].text == text
+
+
 WRAPPED = """The keeper measured the concen-
 tration of the salt in the north-
 ern basin. The well-

@@ -5,18 +5,39 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from html import unescape
+from operator import itemgetter
 from urllib.parse import unquote, unquote_to_bytes
 
 from vrag_ray.corpus.formats.source import Attachment
+from vrag_ray.corpus.formats.unseen import STYLE_VALUE, hides
 
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown"})
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(`+)(?!`).{0,1000}?(?<!`)\1(?!`)", re.DOTALL)
 _STRUCK = re.compile(r"(?<![~\\A-Za-z0-9])~~(?=[^\s~])(?:(?!~~|\n[ \t]*\n).){1,1000}(?<=[^\s~\\])~~(?!~)", re.DOTALL)
-_COMMENT = re.compile(r"<!--.*?-->|<(script|style|template)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
-"""What of a page is not shown."""
+_UNSHOWN = re.compile(r"<!--|<(script|style|template)\b", re.IGNORECASE)
+_ENDS = {
+    "": re.compile("-->"),
+    **{name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in ("script", "style", "template")},
+}
+_SCRIPT = re.compile(r"<(?:script|style|template)\b", re.IGNORECASE)
+_DEEP = re.compile(r"^(?: {4}|\t).*", re.MULTILINE)
+_NOTE = re.compile(r"^ {0,3}\[[^\]\n]{1,200}\]:[ \t]*(?:#|<>)[ \t]+(?:\(.*\)|\".*\"|'.*')[ \t]*$", re.MULTILINE)
+"""A reference that leads nowhere: its title is a remark."""
+_HIDDEN = re.compile(r"(?:^|\s)hidden(?=[\s=]|$)", re.IGNORECASE)
+_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'")
+_BEGIN_TAG = re.compile(
+    r"<([a-zA-Z][\w:-]*)((?:\s+[^\s=>/<]{1,200}(?:\s*=\s*(?:\"[^\"]{0,2000}\"|'[^']{0,2000}'|[^\s>\"'<]{1,2000}))?){0,50})\s*/?>"
+)
+"""No tag is in another: hostile texts would take long."""
+_END_TAG = re.compile(r"</([a-zA-Z][\w:-]*)\s*>")
+_WITHOUT_END = frozenset(("br", "hr", "img", "input", "link", "meta", "source", "wbr"))
+"""Elements that have none."""
+_MARKUP = re.compile(r"<!--|-->|</?[a-zA-Z][^>]*>|^ {0,3}\[[^\]\n]{1,200}\]:")
+_WORD = re.compile(r"\w+")
 _ALT = r"!\[((?:[^\[\]]|\[[^\[\]]{0,200}\]){0,2000})\]"
 _INLINE = re.compile(_ALT + r"\(\s*(?:<([^>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))")
 _BY_NAME = re.compile(_ALT + r"(?:\[([^\]\n]{0,200})\])?(?!\()")
@@ -32,7 +53,7 @@ _SUFFIXES = {"jpeg": "jpg", "svg+xml": "svg", "x-icon": "ico", "vnd.microsoft.ic
 
 def picture_targets(text: str, *, markdown: bool) -> list[str]:
     """What the pictures of ``text`` are named by, each once, in their order; code and comments show none."""
-    text = _COMMENT.sub(" ", text)
+    text = _without(text, _unshown_spans(text))
     found: list[tuple[int, str]] = []
     if markdown:
         text = without_code(text)
@@ -53,6 +74,65 @@ def without_code(text: str) -> str:
 def struck_spans(text: str) -> list[tuple[int, int]]:
     """Where words are struck out in a text, ``~~so~~``; code is not looked at."""
     return [match.span() for match in _STRUCK.finditer(without_code(text))] if "~~" in text else []
+
+
+def hidden_spans(text: str) -> tuple[list[tuple[int, int]], int]:
+    """Where a Markdown text has what its readers do not see, and how many words that is: comments, and elements that
+    are not displayed. Scripts and styles are among the places, and have no words. Code is not looked at."""
+    shown = without_code(text)
+    spans = [found.span() for found in _NOTE.finditer(shown)]
+    # Such a line is code, or a part of a list.
+    deep = [line.span() for line in _DEEP.finditer(text)]
+    for start, end in _unshown_spans(shown):
+        line = bisect_right(deep, start, key=itemgetter(0)) - 1
+        if line < 0 or start >= deep[line][1]:
+            spans.append((start, end))
+    spans += _undisplayed(shown)
+    merged = list[tuple[int, int]]()
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    said = (text[start:end] for start, end in merged if not _SCRIPT.match(text, start))
+    return merged, sum(len(_WORD.findall(_MARKUP.sub(" ", part))) for part in said)
+
+
+def _unshown_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where a page has comments, scripts and styles that end; patterns would look for each missing end anew."""
+    at, endless = 0, set[str]()
+    while begin := _UNSHOWN.search(text, at):
+        name, at = (begin[1] or "").lower(), begin.end()
+        end = None if name in endless else _ENDS[name].search(text, at)
+        if end is None:
+            endless.add(name)
+        else:
+            at = end.end()
+            yield begin.start(), at
+
+
+def _without(text: str, spans: Iterator[tuple[int, int]]) -> str:
+    """``text`` with a blank in place of each of the ``spans``."""
+    parts, done = list[str](), 0
+    for start, end in spans:
+        parts += [text[done:start], " "]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _undisplayed(text: str) -> Iterator[tuple[int, int]]:
+    """Where elements of HTML are that are not displayed, each with what is in it."""
+    name, start, depth = "", 0, 0
+    for tag in sorted((*_BEGIN_TAG.finditer(text), *_END_TAG.finditer(text)), key=re.Match.start):
+        is_end = tag[0].startswith("</")
+        if depth:
+            depth += 0 if tag[1].lower() != name else -1 if is_end else 1
+            if not depth:
+                yield start, tag.end()
+        elif not is_end:
+            style = STYLE_VALUE.search(tag[2])
+            if _HIDDEN.search(_VALUE.sub("", tag[2])) or (style is not None and hides(style[1] or style[2] or "")):
+                name, start, depth = tag[1].lower(), tag.start(), int(tag[1].lower() not in _WITHOUT_END)
 
 
 def held_pictures(text: str, *, markdown: bool) -> Iterator[Attachment]:

@@ -17,13 +17,14 @@ from vrag_ray.corpus.formats.named_rows import NamedRow, row_pieces, rows_in, te
 from vrag_ray.corpus.formats.references import (
     MARKDOWN_SUFFIXES,
     held_pictures,
+    hidden_spans,
     is_held,
     picture_targets,
     struck_spans,
     without_held,
 )
 from vrag_ray.corpus.formats.source import Attachment, Opening
-from vrag_ray.corpus.formats.unseen import struck_notice
+from vrag_ray.corpus.formats.unseen import hidden_notice, struck_notice
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.corpus.windows import WORD
@@ -150,8 +151,9 @@ class TextSource:
 
     def __init__(self, opening: Opening, format_: Format = Format.TEXT) -> None:
         self._opening = opening
-        self._format = format_
-        self._is_markdown = PurePath(opening.name).suffix.lower() in MARKDOWN_SUFFIXES
+        is_named_so = PurePath(opening.name).suffix.lower() in MARKDOWN_SUFFIXES
+        self._format = format_ = Format.MARKDOWN if format_ is Format.TEXT and is_named_so else format_
+        self._is_markdown = format_ is Format.MARKDOWN
         check_size(opening)
         decoded = decode_text(opening.path.read_bytes())
         # As many characters: old Macs ended lines so, and a page is cited by its places.
@@ -168,16 +170,15 @@ class TextSource:
             if self._is_of_records and (format_ is Format.XML or not self._named):
                 # Other elements and their ends, and keys without a value, say nothing: places are those in the records.
                 self._text = "".join(row.text for row in self._named)
-        elif struck := struck_spans(self._text):
-            count = sum(len(self._text[start:end].split()) for start, end in struck)
-            self._notices.append(struck_notice(count))
-            # Blanks: everything else stays in its place, by which it is cited.
-            ends = [0, *(end for _, end in struck)]
-            parts = [
-                self._text[before:start] + " " * (end - start)
-                for before, (start, end) in zip(ends, struck, strict=False)
-            ]
-            self._text = "".join([*parts, self._text[ends[-1] :]])
+        else:
+            if self._is_markdown:
+                hidden, count = hidden_spans(self._text)
+                self._text = _with_blanks(self._text, hidden)
+                self._notices += [hidden_notice(count)] if count else []
+            if struck := struck_spans(self._text):
+                count = sum(len(self._text[start:end].split()) for start, end in struck)
+                self._notices.append(struck_notice(count))
+                self._text = _with_blanks(self._text, struck)
         self._spans = row_pieces(self._named, RECORD_WORDS) or split_pieces(self._text)
         if not self._named:
             tables = text_tables(self._text)
@@ -221,6 +222,8 @@ class TextSource:
         text = with_named_rows(self._text, self._named, locator.span_start, locator.span_end)
         if self._format is Format.JSON_LINES:
             text = row_text(text)
+        elif self._is_markdown:
+            text = without_held(text)
         elif self._format is Format.TEXT:
             # JSON Lines that were taken in before their format was written down are read so as well.
             text = text_of_row(text) or without_held(text)
@@ -263,6 +266,13 @@ class TextSource:
             self._is_of_records = True
             return rows
         return []
+
+
+def _with_blanks(text: str, spans: Sequence[Span]) -> str:
+    """``text`` with blanks in place of the ``spans``: everything else stays in its place, by which it is cited."""
+    ends = [0, *(end for _, end in spans)]
+    parts = [text[before:start] + " " * (end - start) for before, (start, end) in zip(ends, spans, strict=False)]
+    return "".join([*parts, text[ends[-1] :]])
 
 
 def text_of_row(candidate: str) -> str | None:

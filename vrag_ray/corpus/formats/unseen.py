@@ -201,7 +201,7 @@ def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]
         return _RUN.sub(run, _PARAGRAPH.sub(paragraph, xml) if looks else xml)
 
     parts = {name: shown(_read(archive, name)).encode() for name in archive.namelist() if _WITH_TEXT.fullmatch(name)}
-    return parts, [*([_notice(hidden)] if hidden else []), *([struck_notice(struck)] if struck else [])]
+    return parts, [*([hidden_notice(hidden)] if hidden else []), *([struck_notice(struck)] if struck else [])]
 
 
 def _is_unseen(properties: str, *, may_be_white: bool) -> bool:
@@ -254,7 +254,7 @@ def _is_transparent(properties: str) -> bool:
     return not is_outlined and _NO_FILL.search(_OUTLINE_OF_TEXT.sub("", properties)) is not None
 
 
-def _notice(count: int) -> str:
+def hidden_notice(count: int) -> str:
     return f"{count} words that are hidden in it are left out"
 
 
