@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import gc
+import os
 import struct
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
+import av
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -20,7 +24,7 @@ from vrag_ray.corpus.formats.media.clock import duration_of, open_container
 from vrag_ray.corpus.formats.media.frames import FrameReader
 from vrag_ray.corpus.formats.media.speech import RATE, Speech, sound_of, transcribed
 from vrag_ray.corpus.formats.media.subtitles import read_sidecar, read_tracks
-from vrag_ray.corpus.formats.source import Opening
+from vrag_ray.corpus.formats.source import Opening, damage
 from vrag_ray.corpus.formats.video import VideoSource, covering
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, Sidecar
 from vrag_ray.corpus.ocr import OcrText
@@ -109,6 +113,30 @@ def test_a_mirrored_picture_is_shown_as_it_was_seen(tmp_path: Path) -> None:
     frame = FrameReader(path).frame(2.0)
     assert frame is not None
     assert number_in(frame[:, ::-1]) == 20
+
+
+def test_a_film_that_was_read_leaves_no_thread_and_no_picture_behind(tmp_path: Path) -> None:
+    """Without the collector of cycles, which runs when it likes: one process reads many films in its address space."""
+    path = film(tmp_path / "a.mp4")
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    gc.collect()
+    gc.disable()
+    try:
+        reader = FrameReader(path)
+        assert all(reader.frame(t) is not None for t in (2.0, 7.0, 4.0))
+        assert len(list(Path("/proc/self/task").iterdir())) == threads
+        reader.close()
+        still_stretches(path, 0.0, 8.0)
+        del reader
+        assert not [thing for thing in gc.get_objects() if isinstance(thing, av.VideoFrame)]
+    finally:
+        gc.enable()
+
+
+def test_a_process_without_room_for_a_thread_is_not_taken_for_a_damaged_film() -> None:
+    full = BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    with pytest.raises(BlockingIOError), damage("is damaged"):
+        raise full
 
 
 def test_a_slide_is_found_whatever_the_key_frames_do(tmp_path: Path) -> None:

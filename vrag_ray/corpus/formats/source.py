@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import ReadPicture
 
 _OUT_OF_MEMORY = re.compile(
-    r"\b[mc]alloc\b|bad.?alloc|insufficient memory|cannot allocate|failed to (?:allocate|map segment)", re.IGNORECASE
+    r"\b[mc]alloc\b|bad.?alloc|insufficient memory|cannot allocate|failed to (?:allocate|map segment)"
+    r"|resource temporarily unavailable|can't start new thread",
+    re.IGNORECASE,
 )
+"""With what a thread says that finds no room for its stack."""
 
 
 Hear = Callable[["Sound"], "Speech"]

@@ -140,7 +140,7 @@ def _scan(
     return packets, [
         (
             float((frame.pts or 0) * base - origin),
-            frame.to_ndarray(format="gray", width=width, height=height).astype(np.int16),
+            frame.to_ndarray(format="gray", width=width, height=height, threads=1).astype(np.int16),
         )
         for frame in frames
     ]

@@ -6,7 +6,7 @@ import heapq
 import math
 import struct
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -67,6 +67,7 @@ class FrameReader:
         origin = clock_origin(self._container)
         first = next(self._frames, None)
         if first is None:
+            self.close()
             raise DecodeError(f"has no video frames; {PLAY_IT}")
         self._zero = origin / self._base
         """Where the player's clock is at zero, in ticks."""
@@ -97,6 +98,8 @@ class FrameReader:
         return _picture(self._stream, shown.frame)
 
     def close(self) -> None:
+        """Let go of the film. A reader and its iterator hold each other, and with them pictures that may be large."""
+        self._frames.close()
         self._container.close()
 
     def _open(self) -> None:
@@ -119,7 +122,7 @@ class FrameReader:
                 break
             if self._seek(stamp) and (shown := self._onward(target)).begins <= target:
                 return shown
-        self._container.close()
+        self.close()
         self._open()
         self._shown, self._following = next(self._frames, self._first), None
         return self._onward(target)
@@ -146,7 +149,7 @@ class FrameReader:
             self._shown, self._following = following, None
         return self._shown
 
-    def _decoded(self) -> Iterator[_Shown]:
+    def _decoded(self) -> Generator[_Shown]:
         """The frames in the order in which they are shown. A damaged packet costs itself alone, as in players."""
         timed = self._timed_in_order() if self._container.format.name == "avi" else self._timed()
         last: int | None = None
@@ -216,7 +219,7 @@ class FrameReader:
 def _picture(stream: VideoStream, frame: VideoFrame) -> Picture:
     """Height x width x 3: square pixels, upright."""
     width, height = _displayed_size(stream, frame)
-    pixels = frame.to_ndarray(format="rgb24", width=width, height=height).astype(np.uint8, copy=False)
+    pixels = frame.to_ndarray(format="rgb24", width=width, height=height, threads=1).astype(np.uint8, copy=False)
     transposed, mirrored, upturned = _turns(frame)
     if transposed:
         pixels = pixels.transpose(1, 0, 2)
@@ -239,9 +242,10 @@ def _turns(frame: VideoFrame) -> tuple[bool, bool, bool]:
     Cameras store what they film as it comes, with a matrix (a, b, u; c, d, v; x, y, w) that takes a place (x, y) of the
     picture to (ax + cy, bx + dy) on the screen.
     """
-    from av.sidedata.sidedata import SideData
+    from av.sidedata.sidedata import SideData, SideDataContainer
 
-    matrix = frame.side_data.get("DISPLAYMATRIX")
+    # Not frame.side_data, which the frame would hold, and it the frame: pictures would pile up.
+    matrix = SideDataContainer(frame).get("DISPLAYMATRIX")  # type: ignore[call-arg]
     if not isinstance(matrix, SideData) or len(bytes(matrix)) < 36:
         return False, False, False
     a, b, _, c, d = struct.unpack_from("=5i", bytes(matrix))
