@@ -39,7 +39,7 @@ def film(
     codec: str = "libx264",
     *,
     frames: int = 80,
-    rate: int = 10,
+    rate: int | Fraction = 10,
     key_every: int = 20,
     b_frames: int = 2,
     first: int = 0,
@@ -75,7 +75,7 @@ def film(
                 container.mux(packet)
         for index in range(frames):
             frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(drawn(index)), format="rgb24")
-            frame.pts, frame.time_base = index + first, Fraction(1, rate)
+            frame.pts, frame.time_base = index + first, 1 / Fraction(rate)
             container.mux(pictures.encode(frame))
         container.mux(pictures.encode(None))
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import math
 import os
 import struct
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.documents import ASS_HEADER, picture_of, video
-from tests.support.films import film, number_in, remuxed, tone
+from tests.support.films import film, number_in, numbered, remuxed, tone
 from vrag_ray.config import CorpusConfig, DecodeLimits
 from vrag_ray.corpus.formats.media.changes import still_stretches
 from vrag_ray.corpus.formats.media.clock import duration_of, open_container
@@ -146,6 +147,34 @@ def test_a_slide_is_found_whatever_the_key_frames_do(tmp_path: Path) -> None:
     assert bounds == [0, 12, 24]
     noise = np.random.default_rng(1).integers(0, 256, (48, 96, 3), np.uint8)
     assert still_stretches(film(tmp_path / "b.mp4", drawn=lambda i: np.roll(noise, 7 * i, 1)), 0.0, 8.0) == []
+
+
+def slides(*changes: float, rate: int | Fraction) -> Callable[[int], NDArray[np.uint8]]:
+    """A picture of another number from each of ``changes`` (seconds) on."""
+    return lambda i: numbered(9 + 77 * sum(i / rate >= change for change in changes))
+
+
+@pytest.mark.parametrize("rate", [1, Fraction(1, 2)])
+def test_in_a_film_of_few_frames_a_slide_begins_where_a_frame_differs(tmp_path: Path, rate: int | Fraction) -> None:
+    path = film(tmp_path / "a.mp4", rate=rate, frames=math.ceil(60 * rate), drawn=slides(12, 30, rate=rate))
+    assert still_stretches(path, 0.0, 60.0) == [(0.0, 12.0), (12.0, 30.0), (30.0, 60.0)]
+    [later] = still_stretches(path, 36.0, 60.0)
+    assert later == (36.0, 60.0)
+
+
+KEY_FRAMES_ONLY: dict[str, Callable[[Path, Callable[[int], NDArray[np.uint8]]], Path]] = {
+    "MJPEG in AVI": lambda d, drawn: film(d / "a.avi", "mjpeg", pix_fmt="yuvj420p", b_frames=0, drawn=drawn),
+    "H.264 in MP4": lambda d, drawn: film(d / "a.mp4", key_every=1, b_frames=0, drawn=drawn),
+    "H.264 in Matroska": lambda d, drawn: film(d / "a.mkv", key_every=1, b_frames=0, drawn=drawn),
+    "ProRes in MOV": lambda d, drawn: film(d / "a.mov", "prores_ks", pix_fmt="yuv422p10le", b_frames=0, drawn=drawn),
+}
+
+
+@pytest.mark.parametrize("name", KEY_FRAMES_ONLY)
+def test_in_a_film_of_key_frames_a_slide_begins_with_its_first_frame(tmp_path: Path, name: str) -> None:
+    path = KEY_FRAMES_ONLY[name](tmp_path, slides(2.3, 5.6, rate=10))
+    bounds = [t for stretch in still_stretches(path, 0.0, 8.0) for t in stretch]
+    assert bounds == pytest.approx([0.0, 2.3, 2.3, 5.6, 5.6, 8.0])
 
 
 def test_samples_cover_what_stays_in_view() -> None:
