@@ -214,6 +214,23 @@ def test_subtitles_beside_a_film_are_read_with_their_language(tmp_path, name, da
     assert (track.language, track.cues) == (language, WELCOME)
 
 
+@pytest.mark.parametrize(
+    ("name", "known", "unknown"),
+    [("a.mkv", b"S_TEXT/UTF8", b"S_TEXT/NEWS"), ("a.mp4", b"tx3g", b"stpp"), ("a.mp4", b"tx3g", b"c608")],
+)
+def test_subtitles_of_an_unknown_kind_cost_themselves_alone(
+    tmp_path: Path, name: str, known: bytes, unknown: bytes
+) -> None:
+    path = video(tmp_path / name, 8, captions=[(1.0, 3.0, "Welcome aboard")])
+    assert [cue.text for track in read_tracks(path).read for cue in track.cues] == ["Welcome aboard"]
+    path.write_bytes(path.read_bytes().replace(known, unknown))
+    source = VideoSource(opening(path, sidecars=()))
+    assert source.probe().notices == (
+        "1 of its subtitle tracks cannot be read completely: damaged, or of an unknown kind",
+    )
+    assert source.unit(0).text == "a"
+
+
 ROLLING = """WEBVTT
 
 00:00:01.000 --> 00:00:04.000 align:start position:0%
@@ -257,7 +274,7 @@ def test_every_language_is_read_and_named(tmp_path: Path) -> None:
     assert probe.notices == (
         "not read: the subtitles a.fr.srt have no caption with a time: save them as SRT, VTT or ASS",
     )
-    assert read_tracks(path)[1] == 0
+    assert read_tracks(path).in_pictures == 0
 
 
 def test_speech_is_read_clip_by_clip_with_the_times_of_the_whole(tmp_path: Path) -> None:

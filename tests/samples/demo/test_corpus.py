@@ -122,7 +122,7 @@ def test_the_video_decodes_wholly_and_moves(folder: Path):
 def test_the_subtitle_track_says_what_the_captions_say_at_the_same_time(folder: Path):
     from vrag_ray.corpus.formats.media.subtitles import read_tracks
 
-    (track,), _ = read_tracks(folder / corpus.VIDEO)
+    (track,) = read_tracks(folder / corpus.VIDEO).read
     assert [(cue.start, cue.end, cue.text) for cue in track.cues] == [
         (pytest.approx(start, abs=0.01), pytest.approx(end, abs=0.01), text) for start, end, text in facts.VIDEO_CUES
     ]

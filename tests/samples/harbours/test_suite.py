@@ -152,7 +152,7 @@ def test_some_clips_have_subtitles_and_those_say_the_answer(made: tuple[Path, Pa
         for gold in example.gold:
             if gold.seconds is None:
                 continue
-            cues = [cue for track in read_tracks(documents / gold.file_name)[0] for cue in track.cues]
+            cues = [cue for track in read_tracks(documents / gold.file_name).read for cue in track.cues]
             with_track += bool(cues)
             said = [cue.text for cue in cues if (cue.start, cue.end) == pytest.approx(gold.seconds, abs=0.01)]
             assert not cues or example.answers[0] in said[0], example.uid

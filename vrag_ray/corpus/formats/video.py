@@ -191,10 +191,16 @@ class VideoSource:
             return self._read_tracks
         tracks: list[Track] = []
         if self._has_subtitles:
-            inside, in_pictures = read_tracks(self._opening.path)
-            tracks += inside
-            if in_pictures:
-                self._notices.append(f"{in_pictures} of its subtitle tracks consist of pictures, which are not read")
+            inside = read_tracks(self._opening.path)
+            tracks += inside.read
+            if inside.in_pictures:
+                self._notices.append(
+                    f"{inside.in_pictures} of its subtitle tracks consist of pictures, which are not read"
+                )
+            if inside.damaged:
+                self._notices.append(
+                    f"{inside.damaged} of its subtitle tracks cannot be read completely: damaged, or of an unknown kind"
+                )
         for sidecar in self._opening.sidecars:
             try:
                 tracks.append(read_sidecar(sidecar.path, sidecar.name))

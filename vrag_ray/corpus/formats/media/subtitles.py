@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from vrag_ray.corpus.formats.media.clock import PLAY_IT, clock_origin, open_container
-from vrag_ray.corpus.formats.source import damage
+from vrag_ray.corpus.formats.media.clock import clock_origin, open_container
 from vrag_ray.corpus.model import DecodeError, clean
 from vrag_ray.types import Cue
 
@@ -43,19 +42,28 @@ class Track:
     cues: tuple[Cue, ...]
 
 
-def read_tracks(path: Path) -> tuple[tuple[Track, ...], int]:
-    """The subtitle tracks that hold text, the default one first; and how many there are that consist of pictures.
+@dataclass(frozen=True, slots=True)
+class Tracks:
+    """The subtitle tracks inside a film that hold text, the default one first; and how many there are that consist of
+    pictures, and that cannot be read or not completely."""
 
-    Raises:
-        DecodeError: a subtitle stream is there but damaged.
-    """
+    read: tuple[Track, ...]
+    in_pictures: int = 0
+    damaged: int = 0
+
+
+def read_tracks(path: Path) -> Tracks:
+    """The subtitle tracks of a film. One of an unknown kind costs itself alone, and so does a damaged caption."""
     from av.stream import Disposition
 
-    with closing(open_container(path)) as container, damage(f"has a damaged subtitle stream; {PLAY_IT}"):
+    with closing(open_container(path)) as container:
         streams = sorted(container.streams.subtitles, key=lambda stream: not stream.disposition & Disposition.default)
-        in_pictures = [stream for stream in streams if stream.codec_context.codec.properties & PICTURE_SUBTITLES]
-        tracks = [_track(container, stream) for stream in streams if stream not in in_pictures]
-    return tuple(track for track in tracks if track.cues), len(in_pictures)
+        # A stream without a decoder has no context, whatever the types of PyAV say.
+        known = [stream for stream in streams if getattr(stream, "codec_context", None) is not None]
+        of_text = [stream for stream in known if not stream.codec_context.codec.properties & PICTURE_SUBTITLES]
+        tracks = [_track(container, stream) for stream in of_text]
+    damaged = len(streams) - len(known) + sum(not is_whole for _, is_whole in tracks)
+    return Tracks(tuple(track for track, _ in tracks if track.cues), len(known) - len(of_text), damaged)
 
 
 def read_sidecar(path: Path, name: str) -> Track:
@@ -103,27 +111,37 @@ def _unrolled(captions: list[_Caption]) -> tuple[Cue, ...]:
     return tuple(cues)
 
 
-def _track(container: InputContainer, stream: SubtitleStream) -> Track:
+def _track(container: InputContainer, stream: SubtitleStream) -> tuple[Track, bool]:
+    """What can be read of a track, and whether that is all."""
+    import av
     from av.subtitles.subtitle import AssSubtitle
 
-    container.seek(0)
     origin = float(clock_origin(container))
     cues: list[_Caption] = []
-    for packet in container.demux(stream):
-        if packet.pts is None or packet.time_base is None or len(cues) >= MOST_CUES:
-            continue
-        decoded = stream.codec_context.decode2(packet)
-        if decoded is None:
-            continue
-        start = float(packet.pts * packet.time_base) - origin
-        end = start + (float((packet.duration or 0) * packet.time_base) or decoded.end_display_time / 1000)
-        for rect in decoded:
-            if isinstance(rect, AssSubtitle):
-                lines = _plain((rect.dialogue or rect.text).decode("utf-8", "replace"))
-                if lines and end > 0:
-                    cues.append(_Caption(max(0.0, start), end, lines))
+    is_whole = True
+    try:
+        container.seek(0)
+        for packet in container.demux(stream):
+            if packet.pts is None or packet.time_base is None or len(cues) >= MOST_CUES:
+                continue
+            try:
+                decoded = stream.codec_context.decode2(packet)
+            except av.FFmpegError:
+                is_whole = False
+                continue
+            if decoded is None:
+                continue
+            start = float(packet.pts * packet.time_base) - origin
+            end = start + (float((packet.duration or 0) * packet.time_base) or decoded.end_display_time / 1000)
+            for rect in decoded:
+                if isinstance(rect, AssSubtitle):
+                    lines = _plain((rect.dialogue or rect.text).decode("utf-8", "replace"))
+                    if lines and end > 0:
+                        cues.append(_Caption(max(0.0, start), end, lines))
+    except av.FFmpegError:
+        is_whole = False
     language = str(stream.metadata.get("language", ""))
-    return Track("" if language == "und" else language, _unrolled(cues))
+    return Track("" if language == "und" else language, _unrolled(cues)), is_whole
 
 
 def _arrow_cues(text: str) -> list[_Caption]:
