@@ -31,6 +31,7 @@ def test_a_folder_gives_each_film_its_own_subtitles(tmp_path: Path) -> None:
         "talk.mp4",
         "talk.srt",
         "talk.en.vtt",
+        "talk.de.ssa",
         "talk.part2.srt",
         "talks.srt",
         "song.mp3",
@@ -39,7 +40,7 @@ def test_a_folder_gives_each_film_its_own_subtitles(tmp_path: Path) -> None:
     )
     listing = list_sources([folder])
     assert {source.name: [Path(place).name for place in source.sidecars] for source in listing.sources} == {
-        "talk.mp4": ["talk.en.vtt", "talk.srt"],
+        "talk.mp4": ["talk.de.ssa", "talk.en.vtt", "talk.srt"],
         "song.mp3": ["song.ass"],
         "note.txt": [],
         "talk.part2.srt": [],

@@ -21,7 +21,7 @@ from vrag_ray.types.file_names import given_path, listed_names, path_of, shown_n
 MOST_FILES_OF_A_GROUP = ROWS_TOGETHER
 GROUPS_PER_READER = 8
 FOOTERS_AT_ONCE = 16
-SIDECAR_SUFFIXES = frozenset({".srt", ".vtt", ".ass"})
+SIDECAR_SUFFIXES = frozenset({".srt", ".vtt", ".ass", ".ssa"})
 _MARKS = re.compile(r"(?:\.[A-Za-z][A-Za-z_-]{0,11})*\.[A-Za-z]{3}")
 """What follows the name of the video: language and purpose (``.en.forced``), and the suffix."""
 _PATTERN = frozenset("*?[")

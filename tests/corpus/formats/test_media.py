@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tests.support.documents import ASS_HEADER, picture_of, video
 from tests.support.films import film, number_in, numbered, remuxed, tone
 from vrag_ray.config import CorpusConfig, DecodeLimits
+from vrag_ray.corpus.formats.encodings import shown
 from vrag_ray.corpus.formats.media.changes import still_stretches
 from vrag_ray.corpus.formats.media.clock import duration_of, open_container
 from vrag_ray.corpus.formats.media.frames import FrameReader
@@ -206,12 +207,104 @@ ASS = ASS_HEADER.decode() + (
         ("film.pt-BR.srt", SRT.encode("utf-16"), "pt-BR"),
         ("film.vtt", VTT.encode(), ""),
         ("film.en.forced.ass", ASS.encode(), "en"),
+        ("film.en.hi.srt", SRT.encode(), "en"),
+        ("film.sdh.de.srt", SRT.encode(), "de"),
+        ("film.hi.srt", SRT.encode(), "hi"),
+        ("film.ssa", ASS.replace("Dialogue: 0", "Dialogue: Marked=0").encode(), ""),
     ],
 )
 def test_subtitles_beside_a_film_are_read_with_their_language(tmp_path, name, data, language) -> None:
     (tmp_path / "blob").write_bytes(data)
-    track = read_sidecar(tmp_path / "blob", name)
+    track = read_sidecar(tmp_path / "blob", name, "film.mp4")
     assert (track.language, track.cues) == (language, WELCOME)
+
+
+def captions(
+    folder: Path, text: str | bytes, name: str = "film.srt", film: str = "film.mp4"
+) -> list[tuple[float, str]]:
+    """When each caption of a file beside a film begins, and its words."""
+    (folder / "blob").write_bytes(text.encode() if isinstance(text, str) else text)
+    return [(cue.start, cue.text) for cue in read_sidecar(folder / "blob", name, film).cues]
+
+
+def test_a_language_is_none_of_the_words_of_the_film_s_name(tmp_path: Path) -> None:
+    (tmp_path / "blob").write_text(SRT)
+    names = {"Intro.to.AI.srt": "", "Intro.to.AI.en.srt": "en"}
+    assert {name: read_sidecar(tmp_path / "blob", name, "Intro.to.AI.mp4").language for name in names} == names
+
+
+SAILS = [(1.0, "The ferry sails"), (62.5, "At nine")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1\n00:00:01,000 --> 00:00:02,000\nThe ferry sails\n2\n00:01:02,500 --> 00:01:03,000\nAt nine",
+        "00:00:01,000 --> 00:00:02,000\nThe ferry sails\n00:01:02,500 --> 00:01:03,000\nAt nine\n",
+        "1\r\r\n00:00:01,000 --> 00:00:02,000\r\r\nThe ferry sails\r\r\n\r\r\n"
+        "2\r\r\n00:01:02,500 --> 00:01:03,000\r\r\nAt nine\r\r\n",
+        "1\n00:00:01:000 --> 00:00:02:000\nThe ferry sails\n\n2\n00:01:02:500 --> 00:01:03:000\nAt nine\n",
+        "1\n00:00:01 -> 00:00:02\nThe ferry sails\n\n2\n00:01:02,5 \u2013> 00:01:03\nAt nine\n",
+        "1\n00:00: 1,000 --> 00: 00: 2, 000\nThe ferry sails\n\n2\n00:01:02,500 --> 00:01:03,000\nAt nine\n",
+        "1\n00:00:01,000 --> 00:00:02,000\nThe ferry\n\nsails\n\n2\n00:01:02,500 --> 00:01:03,000\n \nAt nine\n",
+        "1\n-00:00:03,000 --> -00:00:02,000\nBefore\n\n2\n00:00:01,000 --> 00:00:02,000\nThe ferry sails\n\n"
+        "3\n00:01:02,500 --> 00:01:03,000\nAt nine\n",
+        "WEBVTT\n\n00:01.000 --> 00:02.000\n \nThe ferry\n \nsails\n\nNOTE\nunseen\n\n01:02.500 --> 01:03.000\nAt nine",
+    ],
+    ids=[
+        "no empty line",
+        "no number",
+        "CR CR LF",
+        "colon",
+        "no thousandths",
+        "blanks",
+        "empty line",
+        "minus",
+        "WebVTT",
+    ],
+)
+def test_subtitles_are_read_as_players_read_them(tmp_path: Path, text: str) -> None:
+    assert captions(tmp_path, text) == SAILS
+
+
+def test_a_number_of_a_caption_is_only_what_numbers_all_of_them(tmp_path: Path) -> None:
+    text = "00:01.000 --> 00:02.000\nThe answer is\n42\n00:03.000 --> 00:04.000\nYes\n"
+    assert captions(tmp_path, text) == [(1.0, "The answer is 42"), (3.0, "Yes")]
+
+
+def test_a_file_without_times_has_no_captions(tmp_path: Path) -> None:
+    with pytest.raises(DecodeError, match="have no caption with a time: save them as SRT, VTT or ASS"):
+        captions(tmp_path, "Welcome aboard\n")
+
+
+def test_ass_is_read_by_the_fields_that_it_states(tmp_path: Path) -> None:
+    text = (
+        "[V4+ Styles]\nFormat: Name, Fontname\nStyle: Default,Arial\n[Events]\nFormat: Start, End, Text\n"
+        "Comment: 0:00:01.00,0:00:02.00,unseen\nDialogue: 0:00:01.00,0:00:02.00,The ferry sails\n"
+        "Dialogue: 0:01:02.50,0:01:03.00,At nine\n"
+    )
+    assert captions(tmp_path, text, "film.ass") == SAILS
+
+
+def test_subtitles_hold_words_and_no_markup(tmp_path: Path) -> None:
+    lines = (
+        "<b>Heath &amp; Co</b>&nbsp;&#39;sails&#x27; AT&T; &lt;soon&gt;\n"
+        "<ruby>Holly<rt>holi</rt></ruby> and <ruby>Ivy<rt>aivi</ruby>"
+    )
+    assert captions(tmp_path, f"1\n00:00:01,000 --> 00:00:02,000\n{lines}\n") == [
+        (1.0, "Heath & Co 'sails' AT&T; <soon> Holly and Ivy")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "encoding"), [("Паром перевозит машины", "cp1251"), ("船は九時に出ます", "shift_jis")]
+)
+def test_the_encoding_of_subtitles_is_detected_and_named(tmp_path: Path, words: str, encoding: str) -> None:
+    srt = f"1\n00:00:01,000 --> 00:00:02,000\n{words}\n"
+    assert captions(tmp_path, srt.encode(encoding)) == [(1.0, words)]
+    source = VideoSource(opening(film(tmp_path / "film.mp4"), sidecars=(Sidecar(tmp_path / "blob", "film.srt"),)))
+    [notice] = source.probe().notices
+    assert notice == f"the subtitles film.srt: read as {shown(encoding)}: it is not UTF-8"
 
 
 @pytest.mark.parametrize(
@@ -244,8 +337,10 @@ the pump stands still
 until<00:00:05.000><c> nine</c>
 
 00:00:08.000 --> 00:00:09.000
+~
 until nine
 and starts
+~
 
 00:00:20.000 --> 00:00:21.000
 and starts
@@ -253,8 +348,9 @@ and starts
 
 
 def test_lines_that_roll_up_are_read_once_and_without_the_times_of_their_words(tmp_path: Path) -> None:
-    (tmp_path / "blob").write_text(ROLLING)
-    cues = read_sidecar(tmp_path / "blob", "talk.en.vtt").cues
+    # An empty line of a caption holds a blank, as in those of YouTube.
+    (tmp_path / "blob").write_text(ROLLING.replace("~", " "))
+    cues = read_sidecar(tmp_path / "blob", "talk.en.vtt", "talk.mp4").cues
     assert [(cue.start, cue.end, cue.text) for cue in cues] == [
         (1.0, 4.01, "the pump stands still"),
         (4.01, 8.0, "until nine"),
@@ -271,9 +367,8 @@ def test_every_language_is_read_and_named(tmp_path: Path) -> None:
     assert probe.meta["languages"] == "?, de"
     assert unit.text.splitlines() == ["a", "Welcome aboard", "Welcome to the Fähre"]
     assert [str(cue) for cue in unit.cues] == ["[1.0-3.0] Welcome aboard", "[1.0-2.5] Welcome to the Fähre"]
-    assert probe.notices == (
-        "not read: the subtitles a.fr.srt have no caption with a time: save them as SRT, VTT or ASS",
-    )
+    [notice] = probe.notices
+    assert notice.startswith("not read: the subtitles a.fr.srt: the file holds binary data")
     assert read_tracks(path).in_pictures == 0
 
 

@@ -203,9 +203,12 @@ class VideoSource:
                 )
         for sidecar in self._opening.sidecars:
             try:
-                tracks.append(read_sidecar(sidecar.path, sidecar.name))
+                track = read_sidecar(sidecar.path, sidecar.name, self._opening.name)
             except DecodeError as error:
                 self._notices.append(f"not read: {error}")
+                continue
+            tracks.append(track)
+            self._notices += [track.notice] if track.notice else []
         if self._has_sound and not tracks and not self._options.speech_model:
             self._notices.append(
                 "its speech is not read: it has no subtitles, and corpus.speech_model names no model for speech"

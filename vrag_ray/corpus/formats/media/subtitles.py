@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import re
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.media.clock import clock_origin, open_container
 from vrag_ray.corpus.model import DecodeError, clean
 from vrag_ray.types import Cue
@@ -22,24 +24,36 @@ PICTURE_SUBTITLES = 1 << 16
 MOST_SIDECAR_BYTES = 16 << 20
 LONGEST_GAP = 0.1
 """Seconds between two captions of which the second still shows lines of the first."""
+_READING = re.compile(r"<rt\b[^>]*>.*?(?:</rt>|(?=</ruby>)|$)", re.IGNORECASE | re.MULTILINE)
+"""How the word before it is pronounced."""
 _STYLING = re.compile(r"\{[^}]*\}|</?[A-Za-z][^>]*>|<(?:\d+:)?\d+:\d+[.,]\d+>")
 """With the times of words in WebVTT."""
+_ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
 _DRAWING = re.compile(r"\{[^}]*\\p[1-9]")
 _LINE_END = re.compile(r"\\[Nn]|\n")
 _BREAKS = re.compile(r"\\h|\s+")
-_TIME = r"(?:(\d+):)?(\d{1,2}):(\d{1,2}[.,]\d{1,3})"
-_ARROW = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
-_DIALOGUE = re.compile(rf"Dialogue:[^,]*,\s*{_TIME}\s*,\s*{_TIME}\s*,(.*)", re.IGNORECASE)
-_FIELDS_BEFORE_TEXT = 6
+_TIME = r"(-?)(?:(\d+)[ \t]*:[ \t]*)?(\d{1,2})[ \t]*:[ \t]*(\d{1,2})(?:[ \t]*[.,:][ \t]*(\d{1,9}))?"
+"""As players read it: with blanks inside, and without thousandths or with a colon before them."""
+_ARROW = re.compile(rf"\s*{_TIME}\s*[-\u2013\u2014][-\u2013\u2014 ]*>\s*{_TIME}(?!\d)")
+_NUMBER = re.compile(r"\s*\d+\s*")
+_CLOCK = re.compile(rf"\s*{_TIME}\s*")
+_SECTION = re.compile(r"\s*\[(.*)\]\s*")
+_FIELDS: tuple[str, ...] = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
+"""Of a line of ASS, where the file does not state them."""
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})?")
+_PURPOSES = ("sdh", "cc")
+"""What stands beside the language in a name, as long as one: subtitles for the deaf."""
+_PURPOSE_OR_HINDI = "hi"
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The captions of one language, in time order. ``language`` is as the file states it, empty where it does not."""
+    """The captions of one language, in time order. ``language`` is as the file states it, empty where it does not;
+    ``notice`` says what was guessed to read it."""
 
     language: str
     cues: tuple[Cue, ...]
+    notice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +80,34 @@ def read_tracks(path: Path) -> Tracks:
     return Tracks(tuple(track for track, _ in tracks if track.cues), len(known) - len(of_text), damaged)
 
 
-def read_sidecar(path: Path, name: str) -> Track:
-    """The captions of a file beside a video; its language is what stands between the dots of its ``name``.
+def read_sidecar(path: Path, name: str, film: str) -> Track:
+    """The captions of a file beside a video; its language is what its ``name`` has between that of the ``film`` and
+    its suffix.
 
     Raises:
-        DecodeError: it is too large, or has no captions.
+        DecodeError: it is too large, is no text, or has no captions.
     """
     if path.stat().st_size > MOST_SIDECAR_BYTES:
         raise DecodeError(f"the subtitles {name} are larger than {MOST_SIDECAR_BYTES >> 20} MB")
-    text = _text_of(path.read_bytes())
+    try:
+        decoded = decode_text(path.read_bytes())
+    except DecodeError as error:
+        raise DecodeError(f"the subtitles {name}: the file {error}") from error
+    # A line end that was converted twice is still one.
+    text = re.sub(r"\r+\n|\r", "\n", decoded.text)
     is_ass = PurePath(name).suffix.lower() in {".ass", ".ssa"}
     cues = _ass_cues(text) if is_ass else _arrow_cues(text)
     if not cues:
         raise DecodeError(f"the subtitles {name} have no caption with a time: save them as SRT, VTT or ASS")
-    parts = PurePath(name).stem.split(".")[1:]
-    language = next((part for part in reversed(parts) if _LANGUAGE.fullmatch(part)), "")
-    return Track(language, _unrolled(cues[:MOST_CUES]))
+    notice = f"the subtitles {name}: {decoded.notice}" if decoded.notice else ""
+    return Track(_language(name, film), _unrolled(cues[:MOST_CUES]), notice)
+
+
+def _language(name: str, film: str) -> str:
+    """``de`` of ``talk.de.forced.srt``, a file of ``talk.mp4``. ``hi`` is a purpose behind another language."""
+    marks = name.removeprefix(PurePath(film).stem).split(".")[1:-1]
+    languages = [mark for mark in marks if _LANGUAGE.fullmatch(mark) and mark.lower() not in _PURPOSES]
+    return next((mark for mark in languages if mark.lower() != _PURPOSE_OR_HINDI), next(iter(languages), ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,50 +171,71 @@ def _track(container: InputContainer, stream: SubtitleStream) -> tuple[Track, bo
 
 
 def _arrow_cues(text: str) -> list[_Caption]:
-    """SubRip and WebVTT: a line of two times, and lines up to an empty one. Comments and styles have no times."""
+    """SubRip and WebVTT: a line of two times, and lines up to the next such line, or to an empty one in WebVTT, behind
+    which comments and styles may stand. A line before the times may number the caption."""
+    is_vtt = text.lstrip("\ufeff").startswith("WEBVTT")
     cues: list[_Caption] = []
-    for block in re.split(r"\n\s*\n", text):
-        lines = block.strip("\n").split("\n")
-        place = next((number for number, line in enumerate(lines[:3]) if _ARROW.match(line)), None)
-        if place is None:
-            continue
-        times = _ARROW.match(lines[place])
-        shown = _plain("\n".join(lines[place + 1 :]))
-        if times is not None and shown:
-            cues.append(_Caption(_seconds(*times.groups()[:3]), _seconds(*times.groups()[3:]), shown))
+    times: re.Match[str] | None = None
+    lines: list[str] = []
+    is_numbered: bool | None = None
+
+    def finish() -> None:
+        if times is None or not (shown := _plain("\n".join(lines))):
+            return
+        start, end = _seconds(*times.groups()[:5]), _seconds(*times.groups()[5:])
+        if end >= 0:
+            cues.append(_Caption(max(0.0, start), end, shown))
+
+    for line in text.split("\n"):
+        found = _ARROW.match(line)
+        if found is not None:
+            while lines and not lines[-1].strip():
+                lines.pop()
+            has_number = bool(lines) and _NUMBER.fullmatch(lines[-1]) is not None
+            is_numbered = has_number if is_numbered is None else is_numbered
+            if has_number and is_numbered:
+                lines.pop()
+            finish()
+            times, lines = found, []
+        elif is_vtt and not line:
+            finish()
+            times, lines = None, []
+        else:
+            lines.append(line)
+    finish()
     return cues
 
 
 def _ass_cues(text: str) -> list[_Caption]:
     cues: list[_Caption] = []
+    fields, section = _FIELDS, ""
     for line in text.split("\n"):
-        if (event := _DIALOGUE.match(line)) is None:
+        if (begun := _SECTION.fullmatch(line)) is not None:
+            section = begun[1].strip().lower()
             continue
-        fields = event[7].split(",", _FIELDS_BEFORE_TEXT)
-        if len(fields) > _FIELDS_BEFORE_TEXT and (shown := _plain(fields[_FIELDS_BEFORE_TEXT])):
-            cues.append(_Caption(_seconds(*event.groups()[:3]), _seconds(*event.groups()[3:6]), shown))
+        kind, _, content = line.partition(":")
+        kind = kind.strip().lower()
+        if kind == "format" and section == "events":
+            fields = tuple(field.strip().lower() for field in content.split(","))
+        if kind != "dialogue":
+            continue
+        values = dict(zip(fields, content.split(",", len(fields) - 1), strict=False))
+        start, end = _CLOCK.fullmatch(values.get("start", "")), _CLOCK.fullmatch(values.get("end", ""))
+        if start is not None and end is not None and (shown := _plain(values.get("text", ""))):
+            cues.append(_Caption(_seconds(*start.groups()), _seconds(*end.groups()), shown))
     return cues
 
 
-def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
-    return int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds.replace(",", "."))
-
-
-def _text_of(data: bytes) -> str:
-    """UTF-8 or UTF-16 by its mark; else UTF-8, and where that is not what it is, the Western code page of Windows."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = data.decode("utf-16", "replace")
-    else:
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            text = data.decode("cp1252", "replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+def _seconds(sign: str, hours: str | None, minutes: str, seconds: str, fraction: str | None) -> float:
+    total = int(hours or 0) * 3600 + int(minutes) * 60 + float(f"{seconds}.{fraction or 0}")
+    return -total if sign else total
 
 
 def _plain(text: str) -> tuple[str, ...]:
     """The lines of a caption that have words, without styles; none of a drawing."""
     if _DRAWING.search(text):
         return ()
-    lines = (_BREAKS.sub(" ", line).strip() for line in _LINE_END.split(_STYLING.sub("", clean(text))))
+    bare = _STYLING.sub("", _READING.sub("", clean(text)))
+    words = clean(_ENTITY.sub(lambda entity: html.unescape(entity[0]), bare))
+    lines = (_BREAKS.sub(" ", line).strip() for line in _LINE_END.split(words))
     return tuple(line for line in lines if line)
