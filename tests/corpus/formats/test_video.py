@@ -11,6 +11,7 @@ from tests.support.documents import decoded, open_png, picture_of, turned, video
 from tests.support.hostile_files import streamable_mp4_cut_short
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.formats.media.frames import FrameReader
+from vrag_ray.corpus.formats.video import _no_picture
 from vrag_ray.corpus.model import (
     DecodeError,
     DecodeOptions,
@@ -156,6 +157,10 @@ def test_a_video_that_ends_before_its_index_says_which_moments_are_lost(sandbox,
     assert unit.error.startswith("cut.mp4: no picture at ")
     assert "or the file is cut short" in unit.error
     assert unit.text == "cut"
+
+
+def test_a_lost_moment_is_named_once() -> None:
+    assert _no_picture([15.98, 16.0, 17.5]).startswith("no picture at 16.0, 17.5 s: ")
 
 
 def test_frames_larger_than_allowed_are_refused_before_one_is_decoded(tmp_path):

@@ -321,7 +321,7 @@ def _languages(tracks: Sequence[Track]) -> str:
 
 
 def _no_picture(times: Sequence[float]) -> str:
-    at = ", ".join(f"{t:.1f}" for t in times)
+    at = ", ".join(dict.fromkeys(f"{t:.1f}" for t in times))
     return (
         f"no picture at {at} s: the pictures end before the sound or the subtitles do, or the file is cut short; if it "
         f"is, {PLAY_IT}"
