@@ -178,6 +178,21 @@ def test_in_a_film_of_key_frames_a_slide_begins_with_its_first_frame(tmp_path: P
     assert bounds == pytest.approx([0.0, 2.3, 2.3, 5.6, 5.6, 8.0])
 
 
+def test_a_slide_of_av1_begins_when_it_is_shown_and_not_where_it_is_stored(tmp_path: Path) -> None:
+    noise = [np.random.default_rng(n).integers(0, 2, (12, 24, 1), np.uint8) * 255 for n in range(3)]
+
+    def drawn(index: int) -> NDArray[np.uint8]:
+        return np.kron(noise[(index >= 64) + (index >= 129)], np.ones((4, 4, 3), np.uint8))
+
+    options = {"preset": "12"}
+    path = film(tmp_path / "a.mkv", "libsvtav1", frames=160, key_every=300, options=options, drawn=drawn)
+    stored = [start for start, _ in still_stretches(path, 0.0, 16.0)]
+    shots = VideoSource(opening(path, ocr=True)).unit(0).shots
+    assert min(stored[1:]) < 6.3
+    assert [start for start, _ in shots] == pytest.approx([0.0, 6.4, 12.9], abs=0.11)
+    assert [end for _, end in shots] == pytest.approx([6.4, 12.9, 16.0], abs=0.11)
+
+
 def test_samples_cover_what_stays_in_view() -> None:
     assert covering([1.0, 3.0, 5.0], [(0.0, 3.5), (3.5, 4.5), (4.5, 6.0)]) == [3.0, 4.0, 5.0]
     assert covering([1.0, 3.0], []) == [1.0, 3.0]
@@ -433,8 +448,9 @@ def opening(
     speech_model: str = "",
     hear: Callable[[np.ndarray], Speech] | None = None,
     sidecars: tuple[Sidecar, ...] = (),
+    ocr: bool = False,
 ) -> Opening:
-    options = DecodeOptions.from_config(CorpusConfig(clip_seconds=clip_seconds, speech_model=speech_model, ocr=False))
+    options = DecodeOptions.from_config(CorpusConfig(clip_seconds=clip_seconds, speech_model=speech_model, ocr=ocr))
     nothing = OcrText("", ())
     return Opening(path, path.name, options, DecodeLimits(), lambda _: nothing, sidecars=sidecars, hear=hear)
 

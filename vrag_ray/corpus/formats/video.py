@@ -46,6 +46,9 @@ MOST_READ = 12
 """Frames of a clip that are read at most, those that stay longest in view."""
 JUST_BEFORE_S = 0.05
 """More than clocks of films are off by, and less than anyone sees."""
+LATEST_S = 8.0
+"""How long after its bytes a picture may come: encoders of AV1 store it up to 32 frames ahead, in another's packet."""
+STEP_S = 0.1
 UNREADABLE = f"has no readable video frame: it is damaged or cut short; {PLAY_IT}"
 
 
@@ -264,17 +267,28 @@ class VideoSource:
 
     def _lasting(self, shots: list[tuple[float, float]], t: float, picture: Picture) -> tuple[float, float]:
         """From when to when the ``picture`` at ``t`` stays: as long as its shot, and until the next where it is still
-        there then, for an encoder may sharpen it long after it came. Without a shot it is known of ``t`` alone."""
+        there then, for an encoder may sharpen it long after it came. Where it is still there when the next begins, that
+        begins later: its picture was stored before it is shown. Without a shot it is known of ``t`` alone."""
         place = next((place for place, (begin, end) in enumerate(shots) if begin <= t < end), None)
         if place is None:
             return t, t
         begin, end = shots[place]
-        following = shots[place + 1][0] if place + 1 < len(shots) else end
+        if place + 1 == len(shots):
+            return begin, end
+        following, stop = shots[place + 1]
         if following > end:
-            before = self._frame(following - JUST_BEFORE_S)
-            if before is not None and _looks_same(picture, before):
+            if self._shows(picture, following - JUST_BEFORE_S):
                 shots[place] = begin, following
+        elif self._shows(picture, end) and not self._shows(picture, latest := late_moment(following, stop)):
+            while end < min(latest, following + LATEST_S) and self._shows(picture, end):
+                end = round(end + STEP_S, 3)
+            shots[place : place + 2] = (begin, end), (end, stop)
         return shots[place]
+
+    def _shows(self, picture: Picture, t: float) -> bool:
+        """Whether the film shows that picture at ``t`` seconds."""
+        shown = self._frame(t)
+        return shown is not None and _looks_same(picture, shown)
 
     def _frame(self, t: float) -> Picture | None:
         assert self._reader is not None
