@@ -12,6 +12,7 @@ from pathlib import PurePath
 from xml.etree import ElementTree
 
 from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.folded import unfolded
 from vrag_ray.corpus.formats.json_records import json_rows, record_text, xml_rows
 from vrag_ray.corpus.formats.named_rows import NamedRow, row_pieces, rows_in, text_tables, with_named_rows
 from vrag_ray.corpus.formats.references import (
@@ -155,7 +156,7 @@ class TextSource:
         self._format = format_ = Format.MARKDOWN if format_ is Format.TEXT and is_named_so else format_
         self._is_markdown = format_ is Format.MARKDOWN
         check_size(opening)
-        decoded = decode_text(opening.path.read_bytes())
+        decoded = decode_text(unfolded(opening.path.read_bytes()))
         # As many characters: old Macs ended lines so, and a page is cited by its places.
         self._text = _LONE_RETURN.sub("\n", decoded.text)
         self._notices = [decoded.notice] if decoded.notice else []
