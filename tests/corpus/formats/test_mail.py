@@ -95,6 +95,34 @@ def test_a_body_whose_charset_is_wrong_is_detected():
     assert read_eml(data + "Die Größe der Brücke".encode("cp1252")).body == "Die Größe der Brücke"
 
 
+@pytest.mark.parametrize(
+    ("charset", "written"),
+    [("iso-8859-1", "cp1252"), ("us-ascii", "cp1252"), ("iso-8859-1", "utf-8"), ("windows-1252", "utf-8")],
+)
+def test_a_body_is_read_as_it_is_written_where_its_charset_allows_any_bytes(charset, written):
+    text = "The baker’s “loaf” – from the café – costs € 3.20."  # noqa: RUF001
+    head = f"Subject: x\nContent-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: 8bit\n\n"
+    assert read_eml(head.encode() + text.encode(written)).body == text
+
+
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [
+        ("iso-8859-1", "5 µm ÷ 2"), ("iso-8859-9", "İstanbul'da şimdi"), ("koi8-r", "Я"), ("gb2312", "联通"),
+        ("euc-jp", "通知"), ("iso-2022-jp", "会議は"), ("shift_jis", "ｱｲｳ"), ("utf-7", "通知"), ("utf-16-le", "通知"),
+    ],
+)  # fmt: skip
+def test_a_short_body_is_believed_to_be_in_the_charset_that_it_states(charset, text):
+    mail = EmailMessage()
+    mail.set_content(text.encode(charset), "text", "plain", cte="base64")
+    mail.set_param("charset", charset)
+    assert read_eml(mail.as_bytes()).body == text
+
+
+def test_signs_of_windows_in_a_header_of_latin_1():
+    assert read_eml(b"Subject: =?iso-8859-1?Q?The_baker=92s_=80_3?=\n\nx").headers["Subject"] == "The baker\u2019s € 3"
+
+
 def test_a_header_in_an_encoding_that_it_does_not_state_is_detected():
     data = "Subject: Маяк и пристань\nFrom: Пётр Соколов <a@b.example>\n\n".encode("cp1251") + b"words"
     assert read_eml(data).headers == {"Subject": "Маяк и пристань", "From": "Пётр Соколов <a@b.example>"}

@@ -23,6 +23,7 @@ from vrag_ray.corpus.formats.source import Attachment, Opening, damage
 from vrag_ray.corpus.formats.text import TITLE_CHARS, check_size, divided_words, split_pieces
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, strikes
 from vrag_ray.corpus.formats.uuencoded import without_encoded
+from vrag_ray.corpus.formats.web_encoding import stated_text
 from vrag_ray.corpus.formats.web_gaps import CONTROLS
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
@@ -49,6 +50,16 @@ _SENT, _RECEIVED = 0x00390040, 0x0E060040
 _WORD = re.compile(r"\w+")
 _ADDRESS = re.compile(r"\b(?:https?://|mailto:|www\.)\S+")
 _EPOCH_OF_WINDOWS = datetime(1601, 1, 1, tzinfo=UTC)
+_WINDOWS = datetime(1601, 1, 1, tzinfo=UTC)
+_LISTED = ("Subject", "From", "Date")
+"""What is shown of each message of a mailbox; the rest is in the message."""
+_BEFORE_A_MESSAGE = re.compile(rb"(?:\A|\n\r?\n)From [^\n]*\d\d:\d\d[^\n]*\n(?=[!-9;-~]+:)")
+_QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_DELIVERY_STATUS = "message/delivery-status"
+_SIGNATURE = "-- "
+"""The line before a signature."""
+_WINDOWS = {code: bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(128, 160)}
+"""What Windows writes in what it calls Latin-1, where that has control characters."""
 _ROOT_PROPERTIES = 32
 """Bytes of a message's property stream before its first property; each then takes sixteen."""
 
@@ -172,7 +183,7 @@ def _header(message: EmailMessage, name: str) -> str:
     """A header, also where its bytes are in an encoding that it does not state."""
     value = str(message[name])
     if "\ufffd" not in value:
-        return value
+        return value.translate(_WINDOWS)
     return _decoded(message, name) or value
 
 
@@ -189,7 +200,7 @@ def _name_of(part: EmailMessage) -> str:
     """The file name that the part states, also where its bytes are in an encoding that it does not state."""
     name = part.get_filename() or ""
     if "\ufffd" not in name:
-        return name
+        return name.translate(_WINDOWS)
     stated = EmailMessage(policy.default)
     for header in ("Content-Disposition", "Content-Type"):
         if part[header] is not None:
@@ -209,15 +220,16 @@ def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
 
 
 def _text_of(part: EmailMessage) -> str:
-    try:
-        content = part.get_content()
-    except (LookupError, UnicodeError):
-        content = None
-    if isinstance(content, str) and "\ufffd" not in content:
-        return content
     data = part.get_payload(decode=True)
-    # The charset that it states is unknown or wrong.
-    return decode_text(data).text if isinstance(data, bytes) else ""
+    if not isinstance(data, bytes) or not data:
+        return ""
+    try:
+        text = stated_text(data, part.get_content_charset("")).text
+    except DecodeError:
+        # Its charset is believed, so that the rest of the message is read.
+        content = part.get_content()
+        text = content if isinstance(content, str) else ""
+    return text
 
 
 def _suffix_of(part: EmailMessage) -> str:
