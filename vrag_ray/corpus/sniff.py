@@ -101,7 +101,7 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.JSON_LINES: ".jsonl .ndjson",
     Format.XML: ".xml",
     Format.TABLE: ".csv .tsv .tab .psv",
-    Format.MAIL: ".eml",
+    Format.MAIL: ".eml .mbox",
     Format.MSG: ".msg",
     Format.HTML: ".html .htm .xhtml",
     Format.DOCX: ".docx .docm",
@@ -128,8 +128,8 @@ SUPPORTED = (
     "PDF; pictures (JPEG, PNG, WebP, TIFF, GIF, BMP, PPM, JPEG 2000, HEIC, AVIF, SVG); "
     "video (MP4, MOV, MKV, WebM, AVI, …); sound (MP3, WAV, …); "
     "DOCX, PPTX, XLSX, HTML, EPUB, MOBI, FB2, XPS, CBZ; DOC, PPT, XLS, ODT, ODP, ODS, RTF where LibreOffice is "
-    "installed; CSV and TSV; e-mail (EML, MSG); .txt, .md, .json, .jsonl, .log, .rst, .yaml, .xml, .ini, .toml and "
-    "other plain text"
+    "installed; CSV and TSV; e-mail (EML, MBOX, MSG); .txt, .md, .json, .jsonl, .log, .rst, .yaml, .xml, .ini, .toml "
+    "and other plain text"
 )
 OFFICE_REMEDIES = {
     Format.DOC: "save it as DOCX or PDF in Word",
@@ -197,7 +197,9 @@ _SVG = re.compile(
 )
 _FB2 = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<FictionBook[\s>]", re.I)
 _MAIL = re.compile(
-    rb"(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*)*(?:From|Received|Return-Path|Message-ID|MIME-Version|Delivered-To):", re.I
+    rb"(?:From [^\n]*\n)?(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*)*"
+    rb"(?:From|Received|Return-Path|Message-ID|MIME-Version|Delivered-To):",
+    re.IGNORECASE,
 )
 _MARKUP = frozenset((Format.HTML, Format.SVG, Format.FB2))
 _OFFICE_HEADS = (b"PK\x03\x04", _COMPOUND, b"{\\rtf")

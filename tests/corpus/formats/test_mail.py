@@ -123,6 +123,56 @@ def test_signs_of_windows_in_a_header_of_latin_1():
     assert read_eml(b"Subject: =?iso-8859-1?Q?The_baker=92s_=80_3?=\n\nx").headers["Subject"] == "The baker\u2019s € 3"
 
 
+def test_the_lines_of_a_flowed_body_are_whole_paragraphs():
+    head = b"Subject: x\nContent-Type: text/plain; format=flowed"
+    lines = b"The con \ntrol tow \ner.\n From Monday\n>> Who of \n>> you? \n> No \nBly.\n-- \nAna"
+    deleted = read_eml(head + b"; delsp=yes\n\n" + lines).body
+    assert deleted == "The control tower.\nFrom Monday\n>> Who ofyou?\n> No\nBly.\n-- \nAna"
+    assert read_eml(head + b"\n\nThe tow \ner.\n> a \n> b\nc").body == "The tow er.\n> a b\nc"
+
+
+def test_headers_are_read_behind_a_byte_order_mark():
+    assert read_eml(b"\xef\xbb\xbfFrom: a@b\nSubject: x\n\nwords").headers == {"Subject": "x", "From": "a@b"}
+
+
+@pytest.mark.parametrize("encoding", ["base64", "quoted-printable"])
+def test_an_attached_message_that_is_encoded_as_a_whole_is_decoded(encoding):
+    inner = "Subject: Mast\nContent-Type: text/plain; charset=utf-8\n\nThe mast is 18 m, größer = 20 m.\n".encode()
+    coded = binascii.b2a_qp(inner) if encoding == "quoted-printable" else binascii.b2a_base64(inner)
+    head = b"Subject: Fwd\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nSee.\n--b\n"
+    stated = f"Content-Type: message/rfc822\nContent-Transfer-Encoding: {encoding}\n\n".encode()
+    [attached] = read_eml(head + stated + coded + b"\n--b--\n").attachments
+    assert attached.name == "Mast.eml"
+    assert read_eml(attached.data).body == "The mast is 18 m, größer = 20 m."
+
+
+def test_the_report_of_a_delivery_is_part_of_the_body():
+    head = b"Subject: x\nContent-Type: multipart/report; boundary=b\n\n--b\n\nNot delivered.\n--b\n"
+    status = b"Reporting-MTA: dns; a.example\n\nFinal-Recipient: rfc822; p@b.example\nStatus: 5.1.1\n"
+    mail = read_eml(head + b"Content-Type: message/delivery-status\n\n" + status + b"\n--b--\n")
+    assert mail.body.split("\n") == ["Not delivered.", "", *status.decode().strip().split("\n")]
+
+
+def test_a_mailbox_lists_its_messages_which_are_attached(sandbox, put):
+    first, second = message("The gaffer is Ott.", charset="utf-8"), message("From here on\nit rains.")
+    del second["Subject"]
+    data = b"\n".join(
+        b"From ida@example.org Tue Mar  5 09:12:00 2024\n" + mail.as_bytes().replace(b"\nFrom h", b"\n>From h")
+        for mail in (first, second)
+    )
+    path = put("a.mbox", data)
+    probe = sandbox.probe(path, "a.mbox")
+    assert (probe.title, probe.meta["attachments"]) == ("a", 2)
+    attached = dict(sandbox.attachments(path, "a.mbox"))
+    assert list(attached) == ["Größe der Schleuse.eml", "message 2.eml"]
+    assert [read_eml(content).body for content in attached.values()] == [
+        "The gaffer is Ott.",
+        "From here on\nit rains.",
+    ]
+    assert read_eml(data).body.startswith("Größe der Schleuse - Ida <ida@example.org> - Fri, 16 Dec")
+    assert read_eml(data[: data.index(b"\nFrom ida") + 1]).body == "The gaffer is Ott."
+
+
 def test_a_header_in_an_encoding_that_it_does_not_state_is_detected():
     data = "Subject: Маяк и пристань\nFrom: Пётр Соколов <a@b.example>\n\n".encode("cp1251") + b"words"
     assert read_eml(data).headers == {"Subject": "Маяк и пристань", "From": "Пётр Соколов <a@b.example>"}

@@ -5,6 +5,10 @@ An attached message is attached as a file of its own, so that its own attachment
 
 from __future__ import annotations
 
+import base64
+import binascii
+import codecs
+import quopri
 import re
 import struct
 from collections.abc import Iterator
@@ -50,7 +54,6 @@ _SENT, _RECEIVED = 0x00390040, 0x0E060040
 _WORD = re.compile(r"\w+")
 _ADDRESS = re.compile(r"\b(?:https?://|mailto:|www\.)\S+")
 _EPOCH_OF_WINDOWS = datetime(1601, 1, 1, tzinfo=UTC)
-_WINDOWS = datetime(1601, 1, 1, tzinfo=UTC)
 _LISTED = ("Subject", "From", "Date")
 """What is shown of each message of a mailbox; the rest is in the message."""
 _BEFORE_A_MESSAGE = re.compile(rb"(?:\A|\n\r?\n)From [^\n]*\d\d:\d\d[^\n]*\n(?=[!-9;-~]+:)")
@@ -127,15 +130,21 @@ class MailSource:
 
 
 def read_eml(data: bytes) -> Mail:
-    """A message as it is sent. Parts without a text of their own are attachments."""
-    message = BytesParser(policy=policy.default).parsebytes(data)
-    assert isinstance(message, EmailMessage)
+    """A message as it is sent. Parts without a text of their own are attachments, as are the messages of a mailbox."""
+    if len(messages := messages_of(data)) > 1:
+        mails = [(inner, _parsed(inner)) for inner in messages]
+        heads = [" - ".join(filter(None, (_header(mail, name) for name in _LISTED))) for _, mail in mails]
+        names = [_header(mail, "Subject") or f"message {number}" for number, (_, mail) in enumerate(mails, 1)]
+        attached = [Attachment(_plain_name(f"{name}.eml"), mail[0]) for name, mail in zip(names, mails, strict=True)]
+        return Mail({}, "\n".join(heads), tuple(attached))
+    message = _parsed(data)
     headers = {name: _header(message, name) for name in _HEADERS if message[name] is not None}
     plain, html = message.get_body(("plain",)), message.get_body(("html",))
     body, encoded = without_encoded(_text_of(plain) if isinstance(plain, EmailMessage) else "")
     if isinstance(html, EmailMessage):
         body = _fuller(body, text_of_html(_text_of(html)))
-    attached = [Attachment(_plain_name(inner.name), inner.data) for inner in encoded]
+    attached = [Attachment(_plain_name(file.name), file.data) for file in encoded]
+    reports: list[str] = []
     for part in _leaves(message):
         if part is plain or part is html:
             continue
@@ -143,20 +152,49 @@ def read_eml(data: bytes) -> Mail:
         if part.get_content_type() == "message/rfc822":
             inner = part.get_payload(0) if part.is_multipart() else None
             if isinstance(inner, EmailMessage):
-                name = _name_of(part) or f"{inner['Subject'] or f'message {number}'}.eml"
-                attached.append(Attachment(_plain_name(name), inner.as_bytes()))
-            continue
-        content = part.get_payload(decode=True)
-        if isinstance(content, bytes) and content:
-            name = _name_of(part) or f"part {number}{_suffix_of(part)}"
-            attached.append(Attachment(_plain_name(name), content))
-    return Mail(headers, body.strip(), tuple(attached))
+                inner_data = _bytes_of(inner, str(part.get("Content-Transfer-Encoding", "")))
+                subject = _header(_parsed(inner_data), "Subject")
+                attached.append(
+                    Attachment(_plain_name(_name_of(part) or f"{subject or f'message {number}'}.eml"), inner_data)
+                )
+        elif part.get_content_type() == _DELIVERY_STATUS:
+            reports += [block.as_string().strip() for block in part.iter_parts()]
+        else:
+            content = part.get_payload(decode=True)
+            if isinstance(content, bytes) and content:
+                name = _name_of(part) or f"part {number}{_suffix_of(part)}"
+                attached.append(Attachment(_plain_name(name), content))
+    return Mail(headers, "\n\n".join(filter(None, [body.strip(), *reports])), tuple(attached))
+
+
+def messages_of(data: bytes) -> list[bytes]:
+    """The messages of a mailbox in one file (mbox); none of any other file."""
+    if not data.startswith(b"From "):
+        return []
+    return [_QUOTED_FROM.sub(rb"\1", message) for message in _BEFORE_A_MESSAGE.split(data)[1:]]
+
+
+def _bytes_of(inner: EmailMessage, encoding: str) -> bytes:
+    """An attached message. Some programs encode it, though MIME forbids that, and its parser takes it as it stands."""
+    data = inner.as_bytes(policy=policy.default.clone(refold_source="none"))
+    if encoding.strip().casefold() == "base64":
+        try:
+            return base64.b64decode(b"".join(data.split()), validate=True)
+        except binascii.Error:
+            return data
+    return quopri.decodestring(data) if encoding.strip().casefold() == "quoted-printable" else data
+
+
+def _parsed(data: bytes) -> EmailMessage:
+    """The message, also where an editor put the mark of UTF-8 before its first header."""
+    message = BytesParser(policy=policy.default).parsebytes(data.removeprefix(codecs.BOM_UTF8))
+    assert isinstance(message, EmailMessage)
+    return message
 
 
 def shown_part(data: bytes) -> tuple[str, bool]:
     """What readers of a message, or of a web page that is saved as one, see; and whether that is HTML."""
-    message = BytesParser(policy=policy.default).parsebytes(data)
-    assert isinstance(message, EmailMessage)
+    message = _parsed(data)
     shown = message.get_body(("html", "plain"))
     if not isinstance(shown, EmailMessage):
         return "", False
@@ -181,7 +219,7 @@ def _words(text: str) -> frozenset[str]:
 
 def _header(message: EmailMessage, name: str) -> str:
     """A header, also where its bytes are in an encoding that it does not state."""
-    value = str(message[name])
+    value = str(message[name] or "")
     if "\ufffd" not in value:
         return value.translate(_WINDOWS)
     return _decoded(message, name) or value
@@ -211,7 +249,7 @@ def _name_of(part: EmailMessage) -> str:
 
 def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
     """The parts that are no containers. What an attached message holds is its own."""
-    if message.get_content_type() == "message/rfc822" or not message.is_multipart():
+    if message.get_content_type() in ("message/rfc822", _DELIVERY_STATUS) or not message.is_multipart():
         yield message
         return
     for part in message.iter_parts():
@@ -229,7 +267,30 @@ def _text_of(part: EmailMessage) -> str:
         # Its charset is believed, so that the rest of the message is read.
         content = part.get_content()
         text = content if isinstance(content, str) else ""
-    return text
+    is_flowed = part.get_content_type() == "text/plain" and _parameter(part, "format") == "flowed"
+    return _unflowed(text, deletes_blank=_parameter(part, "delsp") == "yes") if is_flowed else text
+
+
+def _parameter(part: EmailMessage, name: str) -> str:
+    return str(part.get_param(name, "")).casefold()
+
+
+def _unflowed(text: str, *, deletes_blank: bool) -> str:
+    """A text of ``format=flowed`` (RFC 3676) with whole paragraphs: a blank at the end of a line says that the line
+    goes on in the next of the same quote, and is itself no part of the text where it is deleted (``delsp``)."""
+    lines: list[str] = []
+    depth, goes_on = 0, False
+    for line in text.splitlines():
+        marks = len(line) - len(line.lstrip(">"))
+        content = line[marks:].removeprefix(" ")
+        if goes_on and marks == depth and content != _SIGNATURE:
+            lines[-1] += content
+        else:
+            lines.append(f"{'>' * marks} {content}" if marks else content)
+        depth, goes_on = marks, content.endswith(" ") and content != _SIGNATURE
+        if goes_on and deletes_blank:
+            lines[-1] = lines[-1][:-1]
+    return "\n".join(lines)
 
 
 def _suffix_of(part: EmailMessage) -> str:
