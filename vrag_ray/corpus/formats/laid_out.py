@@ -5,6 +5,7 @@ Office files are made web pages first (see ``office``); each slide and each shee
 
 from __future__ import annotations
 
+import io
 import posixpath
 import re
 import zipfile
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pymupdf
 
+from vrag_ray.corpus.formats.epub import readable_book
 from vrag_ray.corpus.formats.office.parts import every, related, relations_of, stated_title, tree_of, words_of, xml_of
 from vrag_ray.corpus.formats.office.slides import shown_slides, slide_page
 from vrag_ray.corpus.formats.office.word import document_page
@@ -106,8 +108,9 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
             data = markup.encode("utf-8", "replace")
         part, struck = _without_struck(data, format_)
         return [part], [*([notice] if notice else []), *struck]
-    part, struck = _without_struck(path, format_)
-    return [part], struck
+    book, left_out = readable_book(path, PORTRAIT, TYPE_SIZE) if format_ is Format.EPUB else (path, [])
+    part, struck = _without_struck(book, format_)
+    return [part], [*left_out, *struck]
 
 
 def _without_struck(content: Path | bytes, format_: Format) -> tuple[Part, list[str]]:
@@ -122,7 +125,7 @@ def _without_struck(content: Path | bytes, format_: Format) -> tuple[Part, list[
         if shown == markup:
             return _part(whole), []
         reduced = partial(_open, shown.encode("utf-8", "replace"), format_)
-    elif format_ in (Format.EPUB, Format.FB2) and _has_struck_tags(content):
+    elif format_ in (Format.EPUB, Format.FB2) and _has_struck_tags(content, format_):
         reduced = partial(_open, content, format_, style=_STYLE + _UNSTRUCK)
     else:
         return _part(whole), []
@@ -130,10 +133,10 @@ def _without_struck(content: Path | bytes, format_: Format) -> tuple[Part, list[
     return _part(reduced), [struck_notice(count)] if count > 0 else []
 
 
-def _has_struck_tags(content: Path | bytes) -> bool:
-    if isinstance(content, bytes):
-        return _STRUCK_TAG.search(content) is not None
-    with zipfile.ZipFile(content) as archive:
+def _has_struck_tags(content: Path | bytes, format_: Format) -> bool:
+    if format_ is not Format.EPUB:
+        return isinstance(content, bytes) and _STRUCK_TAG.search(content) is not None
+    with zipfile.ZipFile(io.BytesIO(content) if isinstance(content, bytes) else content) as archive:
         return any(
             info.filename.lower().endswith((".xhtml", ".html", ".htm", ".xml"))
             and info.file_size <= MOST_EMBEDDED_BYTES

@@ -101,8 +101,8 @@ _REPAIR = (
     "get the whole file again, or repair it, for example with `qpdf in.pdf out.pdf` or by printing it to a new PDF"
 )
 UNREADABLE_OTHER = (
-    "cannot be opened: it is damaged, locked by a password or empty; open it in the program that it was made with, and "
-    "export it as PDF"
+    "cannot be opened: it is damaged, empty, or locked by a password or copy protection (DRM); open it in the program "
+    "that it was made with, and export it as PDF"
 )
 UNREADABLE = f"is no readable PDF: it is damaged or cut short; {_REPAIR}"
 
