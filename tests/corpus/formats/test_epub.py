@@ -51,3 +51,12 @@ def test_a_book_without_a_readable_chapter_is_an_error_that_names_the_cause(sand
 def test_a_book_of_which_the_fonts_alone_are_encrypted_is_read(sandbox, put):
     path = put("a.epub", epub({"a.xhtml": MAST}, encryption("f.otf")))
     assert [notice.partition(":")[0] for notice in sandbox.probe(path, "a.epub").notices] == ["reflowed"]
+
+
+def test_formulas_of_a_book_are_read_as_text(sandbox, put, options):
+    half = (
+        "<m:math xmlns:m='http://www.w3.org/1998/Math/MathML'><m:mfrac><m:mn>1</m:mn><m:mn>2</m:mn></m:mfrac></m:math>"
+    )
+    path = put("a.epub", epub({"a.xhtml": chapter(f"<p>Take 2 {half} cups.</p>"), "b.xhtml": MAST}, {}))
+    units = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 2, "a.epub"), options)
+    assert [unit.text.strip() for unit in units] == ["Take 2 1/2 cups.", "The mast is of spruce."]

@@ -1,7 +1,6 @@
-"""E-books (EPUB) with chapters that are locked, damaged or not in the file: MuPDF lays out a page with an error for
-each.
+"""E-books (EPUB) as MuPDF reads them rightly: with formulas as text, and without chapters that cannot be read.
 
-They are taken out of the list of chapters, so that no such page is made.
+MuPDF lays out a page with an error for each chapter that is locked or not in the file.
 """
 
 from __future__ import annotations
@@ -9,50 +8,85 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from collections.abc import Mapping
+from html import unescape
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote
 
 import pymupdf
 
-from vrag_ray.corpus.formats.office.parts import every, tree_of, xml_of
+from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
+from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.model import DecodeError
 
+MOST_CHAPTER_BYTES = 64 * 2**20
+"""Of a chapter in which formulas are looked for."""
 _ERROR = re.compile(r'\s*ERROR:\s+cannot\s+find\s+chapter\s+"(.+?)"\s*', re.DOTALL)
 _ENCRYPTION, _CONTAINER = "META-INF/encryption.xml", "META-INF/container.xml"
-_RIGHTS = ("META-INF/rights.xml", "META-INF/sinf.xml", "META-INF/license.lcpl")
-"""What the copy protections of Adobe, Apple and Readium leave in the file."""
+_REFUSED_RIGHTS = "META-INF/rights.xml"
+"""What Adobe's copy protection leaves in the file: MuPDF opens no such book."""
+_RIGHTS = frozenset((_REFUSED_RIGHTS, "META-INF/sinf.xml", "META-INF/license.lcpl"))
+"""That, and what Apple's and Readium's leave."""
+_PACKAGE = re.compile(rb"\bfull-path\s*=\s*[\"']([^\"']+)[\"']")
+_ITEM = re.compile(rb"<(?:\w+:)?item\b([^>]*)>")
+_ID, _HREF = re.compile(rb"\bid\s*=\s*[\"']([^\"']*)[\"']"), re.compile(rb"\bhref\s*=\s*[\"']([^\"']*)[\"']")
 _LISTED = re.compile(rb"<(?:\w+:)?itemref\b[^>]*?\bidref\s*=\s*[\"']([^\"']*)[\"'][^>]*>")
+_LOCKED_FILE = re.compile(rb"CipherReference\b[^>]*\bURI\s*=\s*[\"']([^\"']*)[\"']")
+_WITH_FORMULAS = re.compile(rb"<(?:\w+:)?math[\s>]", re.IGNORECASE)
 _LOCKED = "locked by copy protection (DRM)"
 _REMEDY = "get an edition without it, or export the text from the program that opens it"
 _NAMED = 5
 
 
 def readable_book(path: Path, size: tuple[int, int], type_size: float) -> tuple[Path | bytes, list[str]]:
-    """The book at ``path``, or a copy without the chapters that cannot be read, and a notice of these.
+    """The book at ``path`` or, where something in it must be changed, a copy; and a notice of what is left out.
 
     ``size`` (points) and ``type_size`` are those in which it is going to be laid out. Raises DecodeError where no
     chapter can be read, and whatever MuPDF raises for what is no book.
     """
     with zipfile.ZipFile(path) as archive:
         names = frozenset(archive.namelist())
-        if names.intersection(_RIGHTS[:1]):
-            # MuPDF opens no such book.
+        if _REFUSED_RIGHTS in names:
             raise DecodeError(f"is {_LOCKED}: {_REMEDY}")
-        encrypted = _encrypted(archive) if _ENCRYPTION in names else frozenset()
-        with pymupdf.open(path, filetype="epub", width=size[0], height=size[1], fontsize=type_size) as book:
-            missing = _missing(book)
-            if not missing:
-                return path, []
-            is_locked = bool(names.intersection(_RIGHTS)) or any(name in encrypted for name in missing)
-            if len(missing) == book.chapter_count:
-                reason = (
-                    f"are {_LOCKED}: {_REMEDY}" if is_locked else "are missing or damaged: get the whole file again"
-                )
-                raise DecodeError(f"holds no readable chapters: they {reason}")
-        reason = _LOCKED if is_locked else "missing or damaged"
-        shown = ", ".join(missing[:_NAMED]) + (", …" if len(missing) > _NAMED else "")
-        return _without(archive, frozenset(missing)), [f"chapters left out: {shown} ({reason})"]
+        package = _package(archive) if _CONTAINER in names else ""
+        content = archive.read(package) if package in names else b""
+        files = _files(content, package)
+        changed = _with_formulas(archive)
+        notices: list[str] = []
+        if _ENCRYPTION in names or not names.issuperset(files.values()):
+            with pymupdf.open(path, filetype="epub", width=size[0], height=size[1], fontsize=type_size) as book:
+                missing, chapters = _missing(book), int(book.chapter_count)
+            if missing:
+                locked = _locked(archive) if _ENCRYPTION in names else frozenset()
+                is_locked = not (_RIGHTS.isdisjoint(names) and locked.isdisjoint(missing))
+                reason = _LOCKED if is_locked else "missing or damaged"
+                if len(missing) == chapters:
+                    remedy = _REMEDY if is_locked else "get the whole file again"
+                    raise DecodeError(f"holds no chapter that can be read, since they are {reason}: {remedy}")
+                shown = ", ".join(missing[:_NAMED]) + (", …" if len(missing) > _NAMED else "")
+                notices = [f"chapters left out: {shown} ({reason})"]
+                gone = {id_ for id_, file in files.items() if file in missing}
+                changed[package] = _LISTED.sub(lambda item: b"" if _text(item[1]) in gone else item[0], content)
+        return _copy(archive, changed) if changed else path, notices
+
+
+def _package(archive: zipfile.ZipFile) -> str:
+    """The file that lists the chapters, "" without."""
+    found = _PACKAGE.search(archive.read(_CONTAINER))
+    return _text(found[1]) if found is not None else ""
+
+
+def _files(package: bytes, name: str) -> dict[str, str]:
+    """The files of the chapters by the ids under which the package of that ``name`` lists them."""
+    listed = {_text(item[1]) for item in _LISTED.finditer(package)}
+    stated = ((_ID.search(item[1]), _HREF.search(item[1])) for item in _ITEM.finditer(package))
+    hrefs = {_text(id_[1]): _text(href[1]) for id_, href in stated if id_ is not None and href is not None}
+    return {id_: normpath(join(dirname(name), unquote(href))) for id_, href in hrefs.items() if id_ in listed}
+
+
+def _text(value: bytes) -> str:
+    return unescape(value.decode("utf-8", "replace"))
 
 
 def _missing(book: pymupdf.Document) -> list[str]:
@@ -65,23 +99,25 @@ def _missing(book: pymupdf.Document) -> list[str]:
     return found
 
 
-def _encrypted(archive: zipfile.ZipFile) -> frozenset[str]:
-    references = every(tree_of(xml_of(archive, _ENCRYPTION)), "CipherReference")
-    return frozenset(unquote(reference.get("URI", "")) for reference in references)
+def _locked(archive: zipfile.ZipFile) -> frozenset[str]:
+    return frozenset(unquote(_text(file[1])) for file in _LOCKED_FILE.finditer(archive.read(_ENCRYPTION)))
 
 
-def _without(archive: zipfile.ZipFile, missing: frozenset[str]) -> bytes:
-    """A copy of the book that does not list the chapters of these files."""
-    package = next((root.get("full-path", "") for root in every(tree_of(xml_of(archive, _CONTAINER)), "rootfile")), "")
-    items = every(tree_of(xml_of(archive, package)), "item")
-    ids = {item.get("id", ""): normpath(join(dirname(package), unquote(item.get("href", "")))) for item in items}
+def _with_formulas(archive: zipfile.ZipFile) -> dict[str, bytes]:
+    """The chapters with formulas, in which these are written as text, by name."""
+    changed: dict[str, bytes] = {}
+    for info in archive.infolist():
+        if info.filename.lower().endswith((".xhtml", ".html", ".htm")) and info.file_size <= MOST_CHAPTER_BYTES:
+            data = archive.read(info)
+            if _WITH_FORMULAS.search(data):
+                markup = markup_in_utf8(data)[0].decode("utf-8", "replace")
+                changed[info.filename] = with_written_formulas(markup).encode("utf-8", "replace")
+    return changed
 
-    def kept(listed: re.Match[bytes]) -> bytes:
-        return b"" if ids.get(listed[1].decode("utf-8", "replace")) in missing else listed[0]
 
+def _copy(archive: zipfile.ZipFile, changed: Mapping[str, bytes]) -> bytes:
     copy = io.BytesIO()
     with zipfile.ZipFile(copy, "w") as target:
         for info in archive.infolist():
-            data = archive.read(info)
-            target.writestr(info, _LISTED.sub(kept, data) if info.filename == package else data)
+            target.writestr(info, changed.get(info.filename) or archive.read(info))
     return copy.getvalue()

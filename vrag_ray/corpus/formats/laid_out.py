@@ -27,6 +27,7 @@ from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, seen_drawing, seen_page, struck_notice, without_struck
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
+from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import GAPS, with_gaps
 from vrag_ray.corpus.formats.web_tables import with_drawn_tables
 from vrag_ray.corpus.model import DecodeError
@@ -102,7 +103,7 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
         data, notice = markup_in_utf8(path.read_bytes())
         if format_ is not Format.FB2:
             seen = seen_page if format_ is Format.HTML else seen_drawing
-            markup = seen(data.decode("utf-8", "replace"))
+            markup = seen(with_written_formulas(data.decode("utf-8", "replace")))
             if format_ is Format.HTML:
                 markup = with_drawn_tables(with_gaps(with_drawn_colours(markup)), _inner_width(PORTRAIT))
             data = markup.encode("utf-8", "replace")

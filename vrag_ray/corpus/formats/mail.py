@@ -28,6 +28,7 @@ from vrag_ray.corpus.formats.text import TITLE_CHARS, check_size, divided_words,
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, strikes
 from vrag_ray.corpus.formats.uuencoded import without_encoded
 from vrag_ray.corpus.formats.web_encoding import stated_text
+from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import CONTROLS
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
@@ -353,7 +354,7 @@ class _Reader(HTMLParser):
 def text_of_html(html: str) -> str:
     """What a web page says, a line a block."""
     reader = _Reader()
-    reader.feed(html)
+    reader.feed(with_written_formulas(html))
     reader.close()
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
     return "\n".join(line for line in lines if line)
