@@ -61,7 +61,7 @@ def joined(pieces: Iterable[Piece]) -> str:
 
 
 def _may_run_on(char: str) -> bool:
-    return char.isalnum() or (char != "" and char in f"{_SCRIPTS}()√∛∜")
+    return char.isalnum() or (char != "" and char in f"{_SCRIPTS}()√∛∜{''.join(_LARGE)}")
 
 
 def plain_letters(text: str) -> str:

@@ -209,13 +209,44 @@ BOX = f"<wps:txbx><w:txbxContent>{paragraph('in the box')}</w:txbxContent></wps:
         ("<w:r><w:ruby><w:rt><w:r><w:t>aid</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>base</w:t></w:r></w:rubyBase></w:ruby>"
          "</w:r>", "base"),
         ("<m:oMath><m:r><m:t>E=m</m:t></m:r><m:sSup><m:e><m:r><m:t>c</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r>"
-         "</m:sup></m:sSup></m:oMath>", "E=mc^2"),
+         "</m:sup></m:sSup></m:oMath>", "E=mc²"),
         ("<m:oMath><m:f><m:num><m:r><m:t>a+b</m:t></m:r></m:num><m:den><m:r><m:t>2</m:t></m:r></m:den></m:f></m:oMath>",
          "(a+b)/2"),
     ],
 )  # fmt: skip
 def test_words_in_elements_that_mammoth_passes_over_are_read(written, read):
     assert words_of(docx_of(f"<w:p>{written}</w:p>")) == read
+
+
+def math(tag: str, properties: str = "", **parts: str) -> str:
+    inner = "".join(f"<m:{name}>{part}</m:{name}>" for name, part in parts.items())
+    return f"<m:{tag}><m:{tag}Pr>{properties}</m:{tag}Pr>{inner}</m:{tag}>"
+
+
+def letters(text: str) -> str:
+    return f"<m:r><w:rPr><w:i/></w:rPr><m:t>{text}</m:t></m:r>"
+
+
+@pytest.mark.parametrize(
+    ("formula", "line"),
+    [
+        (letters("4") + letters("2") + math("d", e=letters("a+b")), "42(a+b)"),
+        (math("d", '<m:begChr m:val="["/><m:endChr m:val=""/>', e=letters("a")), "[a"),
+        (math("nary", '<m:chr m:val="∑"/>', sub=letters("i=1"), sup=letters("n"), e=letters("i")), "∑_(i=1)^n i"),
+        (math("nary", sub=letters("0"), sup=letters("1"), e=letters("x")), "∫₀¹ x"),
+        (math("sSubSup", e=letters("c"), sub=letters("0"), sup=letters("2")), "c₀²"),
+        (letters("2") + math("f", num=letters("1"), den=letters("2")), "2 1/2"),
+        (math("f", num=letters("a"), den=letters("b")) + math("nary", '<m:chr m:val="∑"/>', e=letters("i")), "a/b ∑ i"),
+        (math("f", '<m:type m:val="noBar"/>', num=letters("n"), den=letters("k")), "(n choose k)"),
+        (math("rad", '<m:degHide m:val="1"/>', deg="", e=letters("x+1")), "√(x+1)"),
+        (math("func", fName=letters("sin"), e=letters("x")), "sin x"),
+        (math("acc", '<m:chr m:val="̅"/>', e=letters("x")), "x\u0304"),
+        (f"<m:m><m:mr><m:e>{letters('1')}</m:e><m:e>{letters('2')}</m:e></m:mr><m:mr><m:e>{letters('3')}</m:e></m:mr>"
+         "</m:m>", "1 2; 3"),
+    ],
+)  # fmt: skip
+def test_a_formula_is_one_line_with_its_brackets_and_signs(formula, line):
+    assert words_of(docx_of(f"<w:p><m:oMath>{formula}</m:oMath></w:p>")) == line
 
 
 def test_a_chart_becomes_a_table_of_its_values_where_it_stands():

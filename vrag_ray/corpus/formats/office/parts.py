@@ -1,4 +1,4 @@
-"""What the three kinds of Office Open XML files have in common: parts, relations, charts, diagrams and formulas."""
+"""What the three kinds of Office Open XML files have in common: parts, relations, charts and diagrams."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ STYLE = """body{font-family:sans-serif} h1.title{font-size:2.5em}
 p{margin:4px 0} td p,th p{margin:0} hr{page-break-after:always;border:0}
 table{border-collapse:collapse;margin:6px 0}
 td,th{border:1px solid #bbb;padding:1px 12px;font-size:9pt;vertical-align:top;text-align:left}"""
-_BETWEEN = {"f": ("num", "/", "den"), "sSup": ("e", "^", "sup"), "sSub": ("e", "_", "sub")}
-"""Of formulas: the two parts of an element, and how they are written in a line."""
 
 
 def xml_of(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -105,20 +103,6 @@ def page_markup(body: str, title: str = "", sheet: str = "") -> str:
     """A web page with the ``body``, which is HTML, and the ``sheet`` behind its own style sheet."""
     named = f"<title>{escape(title)}</title>" if title else ""
     return f'<html><head><meta charset="utf-8"/>{named}<style>{STYLE}{sheet}</style></head><body>{body}</body></html>'
-
-
-def formula_line(formula: ElementTree.Element) -> str:
-    """A formula of an office program in one line, as `a/b` and `x^2`."""
-    tag = tag_of(formula)
-    if tag == "t":
-        return formula.text or ""
-    if between := _BETWEEN.get(tag):
-        first, sign, second = between
-        parts = [child(formula, first), child(formula, second)]
-        written = ["".join(map(formula_line, part)) if part is not None else "" for part in parts]
-        return sign.join(f"({part})" if len(part) > 1 and sign == "/" else part for part in written)
-    inner = "".join(map(formula_line, formula))
-    return f"√({inner})" if tag == "rad" else inner
 
 
 def graphic_markup(

@@ -13,11 +13,11 @@ from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
+from vrag_ray.corpus.formats.office.formulas import formula_line
 from vrag_ray.corpus.formats.office.parts import (
     Pictures,
     child,
     every,
-    formula_line,
     graphic_markup,
     page_markup,
     related,

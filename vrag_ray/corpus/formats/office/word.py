@@ -21,12 +21,12 @@ from xml.etree import ElementTree
 import mammoth
 
 from vrag_ray.corpus.formats.office.chunks import Chunk, chunk_of, format_of
+from vrag_ray.corpus.formats.office.formulas import formula_line
 from vrag_ray.corpus.formats.office.parts import (
     MOST_PART_BYTES,
     Pictures,
     child,
     every,
-    formula_line,
     graphic_markup,
     page_markup,
     related,
