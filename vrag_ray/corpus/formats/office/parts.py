@@ -77,9 +77,9 @@ def every(element: ElementTree.Element, *tags: str) -> Iterator[ElementTree.Elem
     return (inner for inner in element.iter() if tag_of(inner) in tags)
 
 
-def child(element: ElementTree.Element, *path: str) -> ElementTree.Element | None:
-    """The first element at the path of tags below ``element``."""
-    found: ElementTree.Element | None = element
+def child(element: ElementTree.Element | None, *path: str) -> ElementTree.Element | None:
+    """The first element at the path of tags below ``element``; None without."""
+    found = element
     for tag in path:
         found = next((inner for inner in found if tag_of(inner) == tag), None) if found is not None else None
     return found

@@ -1,8 +1,8 @@
 """A DOCX as one web page: mammoth makes HTML of its text, headings, lists, tables and notes, which MuPDF lays out.
 
 MuPDF's own reader of DOCX puts the cells of a table one below the other. mammoth passes over text boxes, charts,
-diagrams, documents in it, formulas, some fields, breaks of sections, and the lines at the head and foot of pages: they
-are rewritten before.
+diagrams, documents in it, formulas, numbers before paragraphs, some fields, breaks of sections, and the lines at the
+head and foot of pages: they are rewritten before.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import mammoth
 
 from vrag_ray.corpus.formats.office.chunks import Chunk, chunk_of, format_of
 from vrag_ray.corpus.formats.office.formulas import formula_line
+from vrag_ray.corpus.formats.office.numbering import Numbering
 from vrag_ray.corpus.formats.office.parts import (
     MOST_PART_BYTES,
     Pictures,
@@ -59,6 +60,12 @@ _HEAD, _FOOT = "headerReference", "footerReference"
 _MARK = re.compile("\ue010(\\d{1,6})\ue011")
 """Where the HTML of a chart, a diagram or a picture belongs: mammoth carries it through as text."""
 _COMMENTS = "word/comments.xml"
+_NUMBERING, _STYLE_SHEET = "word/numbering.xml", "word/styles.xml"
+_SHOWN = frozenset(("drawing", "pict", "object", "oMath"))
+"""What may be in a paragraph without words."""
+_LIST = re.compile(r'<ol>(?!<li id="(?:foot|end)note-)')
+_NUMBERED = '<ol style="list-style-type:none">'
+"""The numbers of its paragraphs are written before them; those of notes are not."""
 _NOT_COPIED = ("word/media/", "word/embeddings/")
 """mammoth needs none of them."""
 DEEPEST_CHUNK = 3
@@ -112,7 +119,7 @@ def document_content(file: Path | BinaryIO, depth: int, numbers: Iterator[int]) 
         return f"</p>{rewriting.graphics[number]}<p>" if number < len(rewriting.graphics) else mark[0]
 
     notices += rewriting.notices
-    return Content(_MARK.sub(drawn, str(result.value)), title, "".join(rewriting.sheets), notices)
+    return Content(_MARK.sub(drawn, _LIST.sub(_NUMBERED, str(result.value))), title, "".join(rewriting.sheets), notices)
 
 
 class _Rewriting:
@@ -127,6 +134,7 @@ class _Rewriting:
         self._archive = archive
         self._seen = seen
         self._names = frozenset(archive.namelist())
+        self._numbering = Numbering.of(*(self._part(name) for name in (_NUMBERING, _STYLE_SHEET)))
         self._relations: dict[str, str] = {}
         """Of the part that is rewritten."""
 
@@ -148,8 +156,17 @@ class _Rewriting:
         checked = xml_of(self._archive, name)
         root = tree_of(self._seen.get(name, checked))
         self._relations = relations_of(self._archive, name, self._names)
+        for paragraph in list(every(root, "p")):
+            if (number := self._numbering.number_of(paragraph)) and _shows_something(paragraph):
+                run = ElementTree.Element(f"{_WORD}r")
+                run.append(_text(number))
+                # A paragraph with a number has properties, which come first.
+                paragraph.insert(1, run)
         self._rewrite(root)
         return root
+
+    def _part(self, name: str) -> ElementTree.Element | None:
+        return tree_of(xml_of(self._archive, name)) if name in self._names else None
 
     def _add_headers_and_footers(self, main: str, body: ElementTree.Element) -> None:
         relations, seen = relations_of(self._archive, main, self._names), set[str]()
@@ -253,6 +270,10 @@ class _Rewriting:
         markup = markup or self._pictures.markup(drawing, self._relations, _LARGEST_PICTURE)
         if markup:
             yield self._mark(markup)
+
+
+def _shows_something(paragraph: ElementTree.Element) -> bool:
+    return any(tag_of(inner) in _SHOWN or (tag_of(inner) == "t" and inner.text) for inner in paragraph.iter())
 
 
 def _lifted_tables(table: ElementTree.Element) -> Iterator[ElementTree.Element]:

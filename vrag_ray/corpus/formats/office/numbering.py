@@ -1,0 +1,232 @@
+"""The numbers that Word writes before paragraphs: 2.1, (a), Clause 7. The file holds how to count, and not the numbers.
+
+Paragraphs count in the order in which they stand. A level begins anew behind each paragraph of a level above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from xml.etree import ElementTree
+
+from vrag_ray.corpus.formats.office.parts import child, tag_of
+
+_ROMAN = (
+    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
+    (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
+)  # fmt: skip
+_LETTERS = 26
+_MOST_REPEATED = 30
+"""Times that a letter is repeated: zz is 52."""
+_LEVELS = 9
+_OFF = frozenset(("0", "false", "off"))
+_WITHOUT_NUMBER = frozenset(("bullet", "none"))
+_CHINESE = frozenset(
+    ("chineseCounting", "chineseCountingThousand", "ideographDigital", "japaneseCounting", "japaneseDigitalTenThousand",
+     "taiwaneseCounting", "taiwaneseCountingThousand")
+)  # fmt: skip
+_CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳"
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """How the paragraphs of a level are numbered. ``text`` has %1 for the number of the first level, and so on."""
+
+    start: int
+    format: str
+    text: str
+    restart: int | None
+    """The number of the levels, from the outermost, behind whose paragraphs it begins anew; None for all above it."""
+    is_legal: bool
+    """Whether all numbers in it are decimal."""
+    gap: str
+    style: str
+    """The style of paragraphs that are of this level."""
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """What the paragraphs that name one list have in common: ``counted`` names what they are counted with."""
+
+    counted: str
+    levels: Mapping[int, _Level]
+    starts: Mapping[int, int]
+    """Where levels begin in this list, and not where they have come to."""
+
+
+@dataclass(slots=True)
+class _Style:
+    """What a style of paragraphs states: the list, the level, and the style that it is based on; "" for none."""
+
+    list: str = ""
+    level: str = ""
+    base: str = ""
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Counts the paragraphs of a document, which are given to ``number_of`` in their order."""
+
+    _lists: dict[str, _List]
+    _styles: dict[str, _Style]
+    _default: str
+    """The style of paragraphs that name none."""
+    _counts: dict[str, dict[int, int]] = field(default_factory=dict)
+    _begun: set[tuple[str, int]] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, numbering: ElementTree.Element | None, styles: ElementTree.Element | None) -> Numbering:
+        """That of a document with these parts, either of which may be missing."""
+        found, default = dict[str, _Style](), ""
+        for style in styles if styles is not None else ():
+            if tag_of(style) == "style":
+                properties = child(style, "pPr", "numPr")
+                name, base = _value(style, "styleId"), _stated(child(style, "basedOn"))
+                found[name] = _Style(_stated(child(properties, "numId")), _stated(child(properties, "ilvl")), base)
+                if _value(style, "type") == "paragraph" and _value(style, "default") not in ("", *_OFF):
+                    default = name
+        return cls(_lists_of(numbering, found) if numbering is not None else {}, found, default)
+
+    def number_of(self, paragraph: ElementTree.Element) -> str:
+        """What stands before the next paragraph with a blank behind it; "" for one without a number."""
+        properties = child(paragraph, "pPr")
+        if child(properties, "rPr", "del") is not None or child(properties, "rPr", "vanish") is not None:
+            # Its end is not there: it is a part of the next.
+            return ""
+        name, level = self._place(properties)
+        stated = self._lists.get(name)
+        if stated is None or level not in stated.levels:
+            return ""
+        counts = self._counts.setdefault(stated.counted, {})
+        own = stated.levels[level]
+        begins = (name, level) not in self._begun and level in stated.starts
+        self._begun.add((name, level))
+        counts[level] = counts[level] + 1 if level in counts and not begins else stated.starts.get(level, own.start)
+        for deeper in range(level + 1, _LEVELS):
+            restart = stated.levels[deeper].restart if deeper in stated.levels else None
+            if restart is None or level < restart:
+                counts.pop(deeper, None)
+        return _written(stated, level, counts)
+
+    def _place(self, properties: ElementTree.Element | None) -> tuple[str, int]:
+        """The list and the level of a paragraph, by itself or by its style; "" for none."""
+        own = child(properties, "numPr")
+        name, level = _stated(child(own, "numId")), _stated(child(own, "ilvl"))
+        style, seen = _stated(child(properties, "pStyle")) or self._default, list[str]()
+        while style in self._styles and style not in seen and not (name and level):
+            seen.append(style)
+            found = self._styles[style]
+            if not name and found.list:
+                name = found.list
+                linked = self._level_of(name, seen)
+                level = level or ("" if linked is None else str(linked))
+            level, style = level or found.level, found.base
+        return ("", 0) if name in ("", "0") else (name, int(level) if level.isdecimal() else 0)
+
+    def _level_of(self, name: str, styles: list[str]) -> int | None:
+        """The level of the list that one of the styles is linked with, the nearest first."""
+        levels = self._lists[name].levels if name in self._lists else {}
+        linked = {level.style: number for number, level in levels.items() if level.style}
+        return next((linked[style] for style in styles if style in linked), None)
+
+
+def _lists_of(numbering: ElementTree.Element, styles: Mapping[str, _Style]) -> dict[str, _List]:
+    abstract = {_value(part, "abstractNumId"): part for part in numbering if tag_of(part) == "abstractNum"}
+    numbers = {_value(part, "numId"): part for part in numbering if tag_of(part) == "num"}
+    lists: dict[str, _List] = {}
+    for name, number in numbers.items():
+        counted = _stated(child(number, "abstractNumId"))
+        link = _stated(child(abstract.get(counted), "numStyleLink"))
+        if link in styles and styles[link].list in numbers:
+            counted = _stated(child(numbers[styles[link].list], "abstractNumId"))
+        stated = abstract.get(counted)
+        levels = dict(_level(part) for part in stated if tag_of(part) == "lvl") if stated is not None else {}
+        starts: dict[int, int] = {}
+        for override in (part for part in number if tag_of(part) == "lvlOverride"):
+            if (level := child(override, "lvl")) is not None:
+                levels.update([_level(level)])
+            if (start := child(override, "startOverride")) is not None:
+                starts[_count(_value(override, "ilvl"), 0)] = _count(_stated(start), 1)
+        lists[name] = _List(counted, levels, starts)
+    return lists
+
+
+def _level(part: ElementTree.Element) -> tuple[int, _Level]:
+    restart, legal = _stated(child(part, "lvlRestart")), child(part, "isLgl")
+    format_ = next((inner for inner in part.iter() if tag_of(inner) == "numFmt"), None)
+    gap = {"nothing": ""}.get(_stated(child(part, "suff")), " ")
+    return _count(_value(part, "ilvl"), 0), _Level(
+        _count(_stated(child(part, "start")), 1),
+        _stated(format_) or "decimal",
+        _stated(child(part, "lvlText")),
+        int(restart) if restart.isdecimal() else None,
+        legal is not None and _stated(legal) not in _OFF,
+        gap,
+        _stated(child(part, "pStyle")),
+    )
+
+
+def _written(stated: _List, level: int, counts: Mapping[int, int]) -> str:
+    own = stated.levels[level]
+    if own.format == "bullet":
+        return ""
+    text = own.text
+    for number in range(_LEVELS):
+        if f"%{number + 1}" in text:
+            named = stated.levels.get(number)
+            start = stated.starts.get(number, named.start if named is not None else 1)
+            format_ = "decimal" if own.is_legal or named is None else named.format
+            text = text.replace(f"%{number + 1}", formatted(counts.get(number, start), format_))
+    return f"{text}{own.gap}" if text.strip() else ""
+
+
+def formatted(number: int, format_: str) -> str:
+    """A number as the format of that name writes it; formats that are not known here are decimal."""
+    kind = format_.removeprefix("upper").removeprefix("lower")
+    if format_ in _WITHOUT_NUMBER:
+        return ""
+    if kind == "Letter" and 0 < number <= _LETTERS * _MOST_REPEATED:
+        text = chr(ord("a") + (number - 1) % _LETTERS) * ((number - 1) // _LETTERS + 1)
+    elif kind == "Roman" and 0 < number < 4000:
+        text = _roman(number)
+    elif format_ == "decimalZero":
+        text = f"{number:02}"
+    elif format_ == "ordinal":
+        ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 // 10 != 1 else "th"
+        text = f"{number}{ending}"
+    elif format_.startswith("decimalEnclosedCircle") and 0 < number <= len(_CIRCLED):
+        text = _CIRCLED[number - 1]
+    elif format_ in _CHINESE and 0 < number < 100:
+        text = _chinese(number)
+    else:
+        text = str(number)
+    return text.upper() if format_.startswith("upper") else text
+
+
+def _roman(number: int) -> str:
+    text = ""
+    for value, letters in _ROMAN:
+        text += letters * (number // value)
+        number %= value
+    return text
+
+
+def _chinese(number: int) -> str:
+    tens, ones = divmod(number, 10)
+    digits = "〇一二三四五六七八九"
+    return (digits[tens] if tens > 1 else "") + ("十" if tens else "") + (digits[ones] if ones or not tens else "")
+
+
+def _value(element: ElementTree.Element | None, name: str) -> str:
+    """An attribute, whose namespace strict files write differently."""
+    if element is None:
+        return ""
+    return next((value for key, value in element.attrib.items() if key.rpartition("}")[2] == name), "")
+
+
+def _stated(element: ElementTree.Element | None) -> str:
+    return _value(element, "val")
+
+
+def _count(text: str, default: int) -> int:
+    return int(text) if text.isdecimal() else default
