@@ -218,6 +218,28 @@ def test_words_in_elements_that_mammoth_passes_over_are_read(written, read):
     assert words_of(docx_of(f"<w:p>{written}</w:p>")) == read
 
 
+def test_the_mark_of_a_note_is_raised_once_where_the_file_raises_it_too():
+    run = '<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:footnoteReference w:id="1"/></w:r>'
+    notes = f'<w:footnotes {WORD_SPACES}><w:footnote w:id="1">{paragraph("a note")}</w:footnote></w:footnotes>'
+    html = body_of(docx_of(f"<w:p><w:r><w:t>North</w:t></w:r>{run}</w:p>", {"word/footnotes.xml": notes}))
+    assert html.count("<sup>") == 1
+    assert "<ol><li" in html, "the notes are numbered by their list"
+    assert " ".join(re.sub(r"<[^>]*>", "", html).split()) == "North[1]a note ↑"
+
+
+@pytest.mark.parametrize(
+    ("stated", "choice"), [('<w:result w:val="1"/>', "Swinging"), ('<w:default w:val="1"/>', "Swinging"), ("", "Fore")]
+)
+def test_the_choice_of_a_drop_down_field_is_read(stated, choice):
+    entries = '<w:listEntry w:val="Fore"/><w:listEntry w:val="Swinging"/>'
+    field = f"<w:ffData><w:ddList>{stated}{entries}</w:ddList></w:ffData>"
+    runs = (
+        f'<w:r><w:fldChar w:fldCharType="begin">{field}</w:fldChar></w:r><w:r><w:instrText> FORMDROPDOWN </w:instrText>'
+        '</w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>'
+    )
+    assert words_of(docx_of(f"<w:p><w:r><w:t>Mooring: </w:t></w:r>{runs}</w:p>")) == f"Mooring: {choice}"
+
+
 def math(tag: str, properties: str = "", **parts: str) -> str:
     inner = "".join(f"<m:{name}>{part}</m:{name}>" for name, part in parts.items())
     return f"<m:{tag}><m:{tag}Pr>{properties}</m:{tag}Pr>{inner}</m:{tag}>"

@@ -211,10 +211,16 @@ class _Rewriting:
             self._rewrite(element)
             yield from element
         else:
+            if tag == "r" and next(every(element, "footnoteReference", "endnoteReference"), None) is not None:
+                # mammoth raises the mark itself; raised twice it would stand on a line of its own.
+                for properties in every(element, "rPr"):
+                    properties[:] = [inner for inner in properties if tag_of(inner) != "vertAlign"]
             if tag in _SAME:
                 element.tag = f"{_WORD}{_SAME[tag]}"
             self._rewrite(element)
             yield element
+            if tag == "fldChar" and (choices := child(element, "ffData", "ddList")) is not None:
+                yield _text(_chosen(choices))
 
     def _chunk(self, reference: ElementTree.Element) -> Iterator[ElementTree.Element]:
         """The mark of a document that is held at this place; a notice of one that cannot be read."""
@@ -270,6 +276,14 @@ class _Rewriting:
         markup = markup or self._pictures.markup(drawing, self._relations, _LARGEST_PICTURE)
         if markup:
             yield self._mark(markup)
+
+
+def _chosen(choices: ElementTree.Element) -> str:
+    """The choice of a drop-down field of a form, or the first where none has been made."""
+    stated = child(choices, "result") if child(choices, "result") is not None else child(choices, "default")
+    entries = [next(iter(entry.attrib.values()), "") for entry in every(choices, "listEntry")]
+    number = next(iter(stated.attrib.values()), "0") if stated is not None else "0"
+    return entries[int(number)] if number.isdecimal() and int(number) < len(entries) else ""
 
 
 def _shows_something(paragraph: ElementTree.Element) -> bool:
