@@ -16,6 +16,13 @@ from vrag_ray.corpus.titles import headline, is_title
         "report_final_3",
         "Microsoft Word - draft",
         "Untitled 2",
+        "(anonymous)",
+        "(stdin)",
+        "about:blank",
+        "Scanned Document",
+        "Microsoft Word - Harbour plan.docx",
+        "Crystal Reports - stock.rpt",
+        "Harbour plan.docm",
         "PowerPoint Presentation",
         "PowerPoint-Präsentation",
         "Présentation PowerPoint",
@@ -72,6 +79,8 @@ def test_what_names_no_document_is_no_title(text: str) -> None:
         "AlphaFold2",
         "Contents of the sea",
         "Draft of the sea law",
+        "The unknown sea",
+        "Anonymous letters",
     ],
 )
 def test_words_with_numbers_and_months_in_them_are_titles(text: str) -> None:

@@ -24,7 +24,11 @@ _NO_TITLES = (
     # What programs put there: the file's name, or that there is none.
     r".*untitled.*|(?:microsoft )?(?:word|powerpoint|excel) ?-.*|(?:slide|page|document|presentation) ?\d*",
     r"powerpoint.pr[aäe]sentat(?:ion|ie)|pr[eé]sentation powerpoint|presentaci[oó]n de powerpoint",
-    r".*\.(?:dvi|tex|docx?|pptx?|xlsx?|odt|rtf|indd|qxd|pdf|ps|html?|txt)",
+    r"\(?(?:anonymous|unspecified|unknown|no ?title|title|none|null|n/a|stdin)\)?",
+    r"about:blank|full page (?:photo|fax print)|camscanner.*",
+    r"(?:scanned|new|neues|nouveau|nuevo|pdf) (?:document|dokument|documento)(?: ?\(?\d+\)?)?",
+    r".*\.(?:dvi|tex|do[ct][xm]?|pp[ts][xm]?|xl[st][xmb]?|od[tpsg]|rtf|indd|qxd|pdf|e?ps|x?html?|txt|csv|xml|rpt)",
+    r".*\.(?:vsdx?|mpp|dwg|cdr|psd|jpe?g|png|tiff?|bmp|gif|eml|msg|prn|xps)",
     # Stamps and numbers of archives and offices: arXiv, EDGAR, DOI, and codes without a blank in them.
     r"arxiv ?: ?\S+(?: \[\S+\])?.*|(?:\w+: ?)?(?:https?://|www\.|doi:? ?)\S*",
     r"(?:accession (?:no\.?|number):? ?)?\d{10}-\d{2}-\d{6}|\S*\d{4}\S*|[\w-]*_[\w-]*\d[\w-]*|form ?\d\d?-[a-z]{1,2}",

@@ -49,6 +49,19 @@ def test_a_page_without_stated_title_is_titled_by_its_largest_type(sandbox, put)
     assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Grand Title"
 
 
+def test_a_title_with_a_shadow_is_read_once_and_what_reportlab_states_for_nothing_is_left_out(sandbox, put):
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((51.5, 91.5), "Grand Title", fontsize=30, color=(0.7, 0.7, 0.7))
+    page.insert_text((50, 90), "Grand Title", fontsize=30)
+    page.insert_text((50, 150), "The boats went out on each day of the week.", fontsize=11)
+    document.set_metadata({"title": "(anonymous)", "author": "(anonymous)", "subject": "unspecified"})
+    probe = sandbox.probe(put("x", document.tobytes()), "x.pdf")
+    assert (probe.title, dict(probe.meta)) == ("Grand Title", {})
+
+
 def test_a_title_that_is_set_letter_by_letter_has_words(sandbox, put):
     import pymupdf
 

@@ -15,7 +15,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -92,6 +92,10 @@ SAMPLED_PAGES = 64
 A_STAMP = 1_000
 """Bytes of drawing, compressed, of a page that says little beside its picture."""
 A_SCAN_PIXELS = 500_000
+A_SHADOW = 0.3
+"""Heights of a line by which its shadow stands beside it, at most."""
+_STATES_NOTHING = frozenset(("anonymous", "unspecified"))
+"""What reportlab writes where its caller states nothing."""
 
 
 OFFICE_PROGRAM = "LibreOffice"
@@ -105,6 +109,9 @@ UNREADABLE_OTHER = (
     "that it was made with, and export it as PDF"
 )
 UNREADABLE = f"is no readable PDF: it is damaged or cut short; {_REPAIR}"
+
+_TypeLine = tuple[float, tuple[float, float], str, tuple[float, float, float, float]]
+"""A line of the first page: the size of its type, its direction, its text and its place."""
 
 
 def _damaged(index: int) -> str:
@@ -171,7 +178,7 @@ class PdfSource:
             if self._has_other_slides:
                 notices.append(f"its speaker's notes are left out: {OFFICE_PROGRAM} made other slides of it")
         for field in ("author", "subject", "keywords"):
-            if value := self._metadata(field):
+            if (value := self._metadata(field)) and value.strip("()") not in _STATES_NOTHING:
                 meta[field] = value
         with damage(UNREADABLE):
             title = self._title()
@@ -458,7 +465,7 @@ class PdfSource:
         # A display list without annotations: the page itself would give the words of filled fields too.
         page = self._page(0)
         layer = pymupdf.TextPage(page.get_displaylist(annots=0).get_textpage(LAYER_FLAGS))
-        lines = [
+        lines = _drawn_once(
             (
                 max(span["size"] for span in line["spans"]),
                 line["dir"],
@@ -468,7 +475,7 @@ class PdfSource:
             for block in layer.extractDICT()["blocks"]
             for line in block.get("lines", ())
             if line["spans"]
-        ]
+        )
         printed = " ".join(text for _, _, text, _ in lines)
         if not lines or not is_plausible(printed) or is_badly_read(page, printed.split()):
             return None
@@ -553,6 +560,20 @@ def pictures_of_page(page: pymupdf.Page) -> list[Box]:
 def _is_beside(bbox: tuple[float, float, float, float], label: tuple[float, float, float, float]) -> bool:
     """Whether a line stands to the right of ``label``, level with it."""
     return label[2] <= bbox[0] and bbox[1] < (label[1] + label[3]) / 2 < bbox[3]
+
+
+def _drawn_once(lines: Iterable[_TypeLine]) -> list[_TypeLine]:
+    """``lines`` without those that repeat another in nearly its place, as a shadow does."""
+    places: dict[str, list[tuple[float, float, float, float]]] = {}
+    once: list[_TypeLine] = []
+    for line in lines:
+        _, _, text, bbox = line
+        slack = A_SHADOW * min(bbox[2] - bbox[0], bbox[3] - bbox[1])
+        drawn = places.setdefault(text, [])
+        if not any(all(abs(a - b) < slack for a, b in zip(bbox, place, strict=True)) for place in drawn):
+            drawn.append(bbox)
+            once.append(line)
+    return once
 
 
 def _slide_title(number: int, name: str) -> str:
