@@ -250,6 +250,30 @@ def test_the_text_of_a_scan_stays_where_its_pixels_show_words() -> None:
     assert found.notices == ("6 words that are not visible on the page are left out",)
 
 
+def test_the_text_of_a_scan_that_lies_over_it_several_times_is_read_once() -> None:
+    drawn = page_of(secret(fontsize=12)).get_pixmap(dpi=100).tobytes("png")
+    page = pymupdf.open().new_page(width=595, height=842)
+    page.insert_image(page.rect, stream=drawn)
+    for place in range(3):
+        page.insert_text((72 + place / 2, 100 - place / 2), SEEN, fontsize=12, render_mode=3)
+        page.insert_text((72 + place / 2, 200 - place / 2), SECRET, fontsize=12, render_mode=3)
+    assert read(page).text == f"{SEEN}\n{SECRET}"
+
+
+def test_a_word_of_a_scan_that_its_text_has_a_little_before_its_ink_is_read_once() -> None:
+    drawn = page_of(lambda page: page.insert_text((72, 200), "The pay is 912 912", fontsize=20))
+    page = pymupdf.open().new_page(width=595, height=842)
+    page.insert_image(page.rect, stream=drawn.get_pixmap(dpi=100).tobytes("png"))
+    page.insert_text((72, 200), "The pay is 912", fontsize=12, render_mode=3)
+
+    def seen(*places: float) -> OcrText:
+        words = zip(("The", "pay", "is", "912", "912"), places, strict=False)
+        return OcrText("", tuple(Word(text, Box(x / 595, 0.22, (x + 20) / 595, 0.24)) for text, x in words))
+
+    assert read(page, seen(72, 120, 160, 185)).text == "The pay is 912"
+    assert read(page, seen(72, 96, 119, 131, 260)).text == "The pay is 912 912"
+
+
 def ocr_of(text: str, x: float, y: float) -> OcrText:
     words = []
     for word in text.split():

@@ -92,6 +92,8 @@ LARGE_TYPE = 0.04
 or a stamp."""
 MOST_ASKEW = 10
 """Degrees by which the text of a scan may be askew; what is more so lies across it, as a watermark does."""
+DISPLACED = 4.0
+"""Heights of a word by which the text of a scan may stand beside it along its line."""
 REPEATED = 4
 """Lines of the same words on a scan, from which on they are a pattern over it."""
 LEAST_COMMON_RUN, ALIKE, AS_HIGH = 3, 0.6, 0.7
@@ -274,7 +276,9 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
                 notices.append(f"{dropped} lines cannot be read as they stand in the file: OCR read them")
         notices.extend(seen.notices)
         marks = _watermarks(remaining, aspect) if is_scan else {}
-        added = _beside(seen.words, _words_of(remaining), marks)
+        added = _not_displaced(
+            _beside(seen.words, _words_of(remaining), marks), seen.words, _words_of(remaining), aspect
+        )
         return replace(
             composed([*_words_of(remaining), *added], aspect, ocr=bool(added), notices=notices),
             confidence=seen.confidence,
@@ -405,6 +409,8 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
     twice, in_one_place = _in_one_place(
         [look for look in looks if id(look.word) in in_crowd and look.alpha and letters_in(look.word.text)]
     )
+    # The text of a scan may have been laid over it more than once, each time without being drawn.
+    twice |= _in_one_place([look for look in looks if id(look.word) in in_crowd and not look.alpha])[0]
     hidden = _hidden(page, [look for look in looks if id(look.word) not in twice], in_one_place - twice)
     if not hidden and not twice:
         return _with_columns(lines), 0
@@ -1119,6 +1125,24 @@ def _beside(seen: Sequence[Word], readable: Sequence[Word], marks: Mapping[int, 
         for word in seen
         if not any((mark is None or mark.is_read_as(word)) and _stand_together(word.box, box) for box, mark in places)
     ]
+
+
+def _not_displaced(added: Sequence[Word], seen: Sequence[Word], readable: Sequence[Word], aspect: float) -> list[Word]:
+    """``added`` without the words that the layer has a little further along the same line, as the text of a scan does
+    whose type is not as broad as its ink."""
+
+    def near(word: Word, others: Sequence[Word]) -> int:
+        """How many of ``others`` are the word, in its line."""
+        reach = DISPLACED * (word.box.y1 - word.box.y0) / aspect
+        middle = (word.box.y0 + word.box.y1) / 2
+        return sum(
+            other.text == word.text
+            and other.box.y0 < middle < other.box.y1
+            and max(other.box.x0 - word.box.x1, word.box.x0 - other.box.x1) < reach
+            for other in others
+        )
+
+    return [word for word in added if not 0 < near(word, seen) <= near(word, readable)]
 
 
 def _stand_together(box: Box, other: Box) -> bool:
