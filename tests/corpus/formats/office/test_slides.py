@@ -176,6 +176,20 @@ def test_paragraphs_keep_their_level_and_their_number(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "numbers"),
+    [
+        ("alphaLcParenBoth", ["(c)", "(d)"]), ("romanUcPeriod", ["III.", "IV."]), ("arabicParenR", ["3)", "4)"]),
+        ("arabicPlain", ["3", "4"]), ("circleNumWdWhitePlain", ["③", "④"]),
+    ],
+)  # fmt: skip
+def test_paragraphs_of_a_slide_are_numbered_in_letters_and_by_other_figures(tmp_path, kind, numbers):
+    number = f'<a:pPr><a:buAutoNum type="{kind}" startAt="3"/></a:pPr>'
+    paragraphs = f"<a:p>{number}<a:r><a:t>step</a:t></a:r></a:p>" * 2
+    html = page_of(tmp_path, f"<p:sp><p:txBody>{paragraphs}</p:txBody></p:sp>")
+    assert re.findall(r"<p>(.*?) step</p>", html) == numbers
+
+
 def test_charts_and_diagrams_are_read_from_their_parts(tmp_path):
     space = "http://schemas.openxmlformats.org/drawingml/2006"
     frames = (

@@ -14,6 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from vrag_ray.corpus.formats.office.formulas import formula_line
+from vrag_ray.corpus.formats.office.numbering import formatted
 from vrag_ray.corpus.formats.office.parts import (
     Pictures,
     child,
@@ -37,6 +38,16 @@ ROW_OF_PICTURES = (740.0, 260.0)
 """Points of a row of pictures: its width and height."""
 _INDENT = 24
 """Points of a level of a list."""
+_NUMBER_FORMATS = {
+    "arabic": "decimal",
+    "alphaLc": "lowerLetter",
+    "alphaUc": "upperLetter",
+    "romanLc": "lowerRoman",
+    "romanUc": "upperRoman",
+    "circleNum": "decimalEnclosedCircle",
+}
+_NUMBERED = re.compile(rf"({'|'.join(_NUMBER_FORMATS)})(?:Db|Wd(?:Black|White))?(\w*)")
+_AROUND_NUMBERS = {"Period": ("", "."), "ParenR": ("", ")"), "ParenBoth": ("(", ")"), "Minus": ("", " -")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +159,10 @@ def _paragraphs(text: ElementTree.Element) -> Iterator[tuple[int, str]]:
         if not line.strip():
             continue
         counts = {at: count for at, count in counts.items() if at <= level}
-        if numbered is not None and numbered.get("type", "").startswith("arabic"):
+        if numbered is not None and (kind := _NUMBERED.match(numbered.get("type", ""))):
             counts[level] = counts.get(level, int(numbered.get("startAt", "1")) - 1) + 1
-            line = f"{counts[level]}. {line}"
+            before, behind = _AROUND_NUMBERS.get(kind[2], ("", ""))
+            line = f"{before}{formatted(counts[level], _NUMBER_FORMATS[kind[1]])}{behind} {line}"
         else:
             counts.pop(level, None)
         yield level, line
