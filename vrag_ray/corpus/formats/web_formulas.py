@@ -76,10 +76,10 @@ def formula_text(markup: str) -> str:
 
 
 def _element(attributes: str, text: str) -> str:
-    kept = _OF_MATHML.sub("", attributes)
+    remaining = _OF_MATHML.sub("", attributes)
     if _BLOCK.search(attributes):
-        return f'<span{kept}><span style="display:block">{text}</span></span>'
-    return f"<span{kept}>{text}</span>"
+        return f'<span{remaining}><span style="display:block">{text}</span></span>'
+    return f"<span{remaining}>{text}</span>"
 
 
 def _without_drawn(html: str) -> str:
