@@ -7,6 +7,7 @@ import struct
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import ascii_uppercase
 
 _SPACES = {
     "office": "office",
@@ -137,6 +138,9 @@ def pptx(*slides: str, notes: str = "") -> bytes:
 
 
 def xlsx(**sheets: list[list[str]]) -> bytes:
+    def place(x: int, y: int) -> str:
+        return f' r="{ascii_uppercase[x]}{y}"' if x < len(ascii_uppercase) else ""
+
     main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
     files = {"[Content_Types].xml": _TYPES, "_rels/.rels": relations(r1="xl/workbook.xml")}
     listed = "".join(f'<sheet name="{name}" sheetId="{n}" r:id="w{n}"/>' for n, name in enumerate(sheets, 1))
@@ -148,7 +152,7 @@ def xlsx(**sheets: list[list[str]]) -> bytes:
     for n, rows in enumerate(sheets.values(), 1):
         cells = "".join(
             f'<row r="{y}">'
-            + "".join(f'<c r="{"ABC"[x]}{y}" t="inlineStr"><is><t>{cell}</t></is></c>' for x, cell in enumerate(row))
+            + "".join(f'<c{place(x, y)} t="inlineStr"><is><t>{cell}</t></is></c>' for x, cell in enumerate(row))
             + "</row>"
             for y, row in enumerate(rows, 1)
         )

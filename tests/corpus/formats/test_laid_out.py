@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.documents import decoded, image_bytes, open_png, picture_of
-from tests.support.office import archive, compound, docx, pptx, xlsx
+from tests.support.office import archive, compound, docx, docx_of, pptx, xlsx
 from vrag_ray.corpus.formats.office.workbook import sheet_page, strings_of, styles_of
 from vrag_ray.corpus.model import DecodeError, WorkItem
 from vrag_ray.types import DocumentKind, Locator
@@ -77,7 +77,7 @@ def test_cells_are_shown_as_an_office_program_shows_them():
     page, whole, _ = sheet_page(f'<w xmlns="x"><row r="1">{cells}</row><row r="2"/></w>'.encode(), "S", strings, styles)
     shown = ["Odin", "0.3", "2023-01-01", "12.5%", "2023-01-01 12:00:00", "TRUE", "a &lt; b", "7"]
     assert whole
-    assert re.findall(r"<td>(.*?)</td>", page) == shown
+    assert re.findall(r"<td[^>]*>(.*?)</td>", page) == shown
 
 
 def test_pictures_of_an_office_file_are_attachments_because_its_pages_do_not_show_them(sandbox, put):
@@ -158,3 +158,83 @@ def test_controls_and_the_children_of_flex_containers_stay_apart(sandbox, put, n
     path = put("page.html", f"<html>{page}</html>".encode())
     [unit] = units(sandbox, path, "page.html", no_ocr, 1)
     assert [" ".join(line.split()) for line in unit.text.split("\n")] == lines
+
+
+YEARS = [["Shop", *map(str, range(1990, 2020))], ["Store 1", *(f"{20370 + n},10" for n in range(30))]]
+
+
+def _lines(rows: list[list[str]], row: str, cell: str) -> str:
+    return "".join(row.format("".join(map(cell.format, texts))) for texts in rows)
+
+
+def _web_table(rows: list[list[str]]) -> bytes:
+    return f"<html><table>{_lines(rows, '<tr>{}</tr>', '<td>{}</td>')}</table></html>".encode()
+
+
+def _word_table(rows: list[list[str]]) -> bytes:
+    lines = _lines(rows, "<w:tr>{}</w:tr>", "<w:tc><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>")
+    return docx_of(f"<w:tbl>{lines}</w:tbl>")
+
+
+def _slide_table(rows: list[list[str]]) -> bytes:
+    cell = "<a:tc><a:txBody><a:p><a:r><a:t>{}</a:t></a:r></a:p></a:txBody></a:tc>"
+    return pptx(f"<p:graphicFrame><a:tbl>{_lines(rows, '<a:tr>{}</a:tr>', cell)}</a:tbl></p:graphicFrame>")
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("a.html", _web_table),
+        ("a.docx", _word_table),
+        ("a.pptx", _slide_table),
+        ("a.xlsx", lambda rows: xlsx(S=rows)),
+    ],
+)
+def test_a_broad_table_is_whole_and_has_a_line_a_row(sandbox, put, no_ocr, name, made):
+    path = put(name, made(YEARS))
+    (unit,) = units(sandbox, path, name, no_ocr, 1)
+    assert unit.text.split("\n")[-2:] == [" ".join(row) for row in YEARS]
+    assert len(sandbox.probe(path, name).notices) == 1
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        '<div style="width:1170px">{}</div>',
+        '<div style="width:120%">{}</div>',
+        '<p style="margin-left:900px">{}</p>',
+        '<p style="white-space:nowrap">{}</p>',
+        f'<p style="white-space:nowrap">{"more " * 2000} {{}}</p>',
+        f"<p>{'ab12' * 3000} {{}}</p>",
+        f"<table><tr><td>Key</td><td>Data</td></tr><tr><td>K1</td><td>{'ab12' * 3000}</td><td>{{}}</td></tr></table>",
+    ],
+)
+def test_no_word_runs_off_the_page(sandbox, put, no_ocr, markup):
+    words = " ".join(f"pump{number}" for number in range(60))
+    path = put("page.html", f"<html>{markup.format(words)}</html>".encode())
+    read = [unit.text for unit in units(sandbox, path, "page.html", no_ocr, sandbox.probe(path, "page.html").units)]
+    assert set(words.split()) <= set(" ".join(read).split())
+
+
+def test_words_too_far_out_for_any_page_are_counted_and_the_others_are_read(sandbox, put, no_ocr):
+    path = put("page.html", b'<html><p>seen</p><p style="margin-left:9999px">far out</p></html>')
+    assert "2 words are cut at the right edge of a page: they stand too far out for any" in (
+        sandbox.probe(path, "page.html").notices
+    )
+    (unit,) = units(sandbox, path, "page.html", no_ocr, 1)
+    assert unit.text.strip() == "seen"
+
+
+def test_a_sheet_of_many_columns_becomes_several_tables_behind_its_first_column(sandbox, put, no_ocr):
+    rows = [["Store", *(f"C{n}" for n in range(150))], ["North", *(str(5000 + n) for n in range(150))]]
+    path = put("book.xlsx", xlsx(S=rows))
+    (unit,) = units(sandbox, path, "book.xlsx", no_ocr, 1)
+    north = [line.split() for line in unit.text.split("\n") if line.startswith("North")]
+    assert [(line[1], line[-1]) for line in north] == [("5000", "5058"), ("5059", "5117"), ("5118", "5149")]
+
+
+def test_a_long_name_of_a_row_stands_on_the_line_of_its_figures(sandbox, put, no_ocr):
+    name = "Net income attributable to Trawl Group shareholders"
+    path = put("book.xlsx", xlsx(S=[["Item", "2023"], [name, "1435"], ["Rope", "7"]]))
+    (unit,) = units(sandbox, path, "book.xlsx", no_ocr, 1)
+    assert f"{name} 1435" in unit.text.split("\n")

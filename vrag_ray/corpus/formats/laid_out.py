@@ -6,6 +6,7 @@ Office files are made web pages first (see ``office``); each slide and each shee
 from __future__ import annotations
 
 import io
+import math
 import posixpath
 import re
 import zipfile
@@ -21,10 +22,18 @@ from vrag_ray.corpus.formats.epub import readable_book
 from vrag_ray.corpus.formats.office.parts import every, related, relations_of, stated_title, tree_of, words_of, xml_of
 from vrag_ray.corpus.formats.office.slides import shown_slides, slide_page
 from vrag_ray.corpus.formats.office.word import document_page
-from vrag_ray.corpus.formats.office.workbook import MOST_CELLS, sheet_page, strings_of, styles_of
+from vrag_ray.corpus.formats.office.workbook import HEAD, LONG, MOST_CELLS, sheet_page, strings_of, styles_of
 from vrag_ray.corpus.formats.references import held_pictures, is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
-from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, seen_drawing, seen_page, struck_notice, without_struck
+from vrag_ray.corpus.formats.unseen import (
+    SHEET,
+    STRUCK_TAGS,
+    TAG,
+    seen_drawing,
+    seen_page,
+    struck_notice,
+    without_struck,
+)
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
@@ -33,8 +42,17 @@ from vrag_ray.corpus.formats.web_tables import with_drawn_tables
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import OFFICE_REMEDIES, REFLOWED, Format
 
+Paper = tuple[int, int]
+Opening = Callable[[Paper, bool], Callable[[], pymupdf.Document]]
+"""From a paper, and whether lines may break where their author lets none, to what opens the document on it."""
 PORTRAIT, LANDSCAPE, WIDE = (595, 842), (842, 595), (1684, 1190)
 """Points: A4 for texts, A4 across for slides, a sheet of A2 for workbooks, whose tables are broad."""
+MOST_WIDTH = 7_200
+"""Points: no page is made broader for the sake of its words."""
+MOST_ATTEMPTS = 3
+"""To find a width: text whose own width is a share of the page's grows with it."""
+MARGIN = 52
+"""Points that a broader page has beside its words: a table that fits on it is then drawn on it too."""
 TYPE_SIZE = 11
 MOST_SHEETS = 2_000
 MOST_EMBEDDED_BYTES = 256 * 2**20
@@ -51,6 +69,16 @@ _STYLE = f"pre{{white-space:pre-wrap}}{GAPS}"
 _STRUCK = (*sorted(STRUCK_TAGS), "strikethrough")
 """The last is the name that it has in FB2."""
 _UNSTRUCK = f"{','.join(_STRUCK)}{{display:none}}"
+_BROKEN = "*{overflow-wrap:break-word} td *,th *{overflow-wrap:normal}"
+_ON_A_LINE = f"td{{white-space:nowrap}}td.{LONG},td.{HEAD}{{white-space:normal}}"
+_LEAST_LONG = f"td.{LONG}{{width:240px}}"
+"""On a broader page MuPDF would leave such a cell no more than its longest word takes."""
+_UNYIELDING = (
+    (re.compile(r"(white-space\s*:\s*)nowrap\b", re.IGNORECASE), r"\1normal"),
+    (re.compile(r"(white-space\s*:\s*)pre(?![\w-])", re.IGNORECASE), r"\1pre-wrap"),
+    (re.compile(r"(width\s*:\s*)\d{3,}(?:\.\d+)?\s*%", re.IGNORECASE), r"\1auto"),
+)
+"""What keeps lines of a web page from ending where the page does, and what does not."""
 _STRUCK_TAG = re.compile(rf"<(?:{'|'.join(_STRUCK)})[\s>]".encode(), re.IGNORECASE)
 _PREVIEWS = "TablePreview"
 """Pictures of tables that stand in the file as tables too."""
@@ -87,10 +115,9 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
             return slides, notices
     if format_ is Format.DOCX:
         page, notices = document_page(path)
-        markup = with_drawn_tables(page, _inner_width(PORTRAIT))
         # Web pages in it may have struck text.
-        part, struck = _without_struck(markup.encode("utf-8", "replace"), Format.HTML)
-        return [part], [*notices, *struck]
+        part, left_out = _without_struck(page.encode("utf-8", "replace"), Format.HTML)
+        return [part], [*notices, *left_out]
     if format_ is Format.XLSX:
         sheets, notices = _sheets(path)
         if notices and not sheets:
@@ -105,33 +132,37 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
             seen = seen_page if format_ is Format.HTML else seen_drawing
             markup = seen(with_written_formulas(data.decode("utf-8", "replace")))
             if format_ is Format.HTML:
-                markup = with_drawn_tables(with_gaps(with_drawn_colours(markup)), _inner_width(PORTRAIT))
+                markup = with_gaps(with_drawn_colours(markup))
             data = markup.encode("utf-8", "replace")
-        part, struck = _without_struck(data, format_)
-        return [part], [*([notice] if notice else []), *struck]
-    book, left_out = readable_book(path, PORTRAIT, TYPE_SIZE) if format_ is Format.EPUB else (path, [])
-    part, struck = _without_struck(book, format_)
-    return [part], [*left_out, *struck]
+        part, left_out = _without_struck(data, format_)
+        return [part], [*([notice] if notice else []), *left_out]
+    book, notices = readable_book(path, PORTRAIT, TYPE_SIZE) if format_ is Format.EPUB else (path, [])
+    part, left_out = _without_struck(book, format_)
+    return [part], [*notices, *left_out]
 
 
 def _without_struck(content: Path | bytes, format_: Format) -> tuple[Part, list[str]]:
-    """The document without what is struck out in it, and a notice of how many words that is.
+    """The document without what is struck out in it, and notices of how many words that is, and of words that are cut.
 
     Where something is, it is laid out twice, since MuPDF alone knows which words its styles show.
     """
-    whole = partial(_open, content, format_)
+
+    def at(paper: Paper, is_broken: bool, style: str = _STYLE) -> Callable[[], pymupdf.Document]:
+        return partial(_open, content, format_, paper, style + _BROKEN * is_broken)
+
+    whole: Opening = at
+    reduced: Opening = partial(at, style=_STYLE + _UNSTRUCK)
     if isinstance(content, bytes) and format_ is Format.HTML:
         markup = content.decode("utf-8", "replace")
         shown = without_struck(markup)
+        whole, reduced = partial(_opened, markup), partial(_opened, shown)
         if shown == markup:
-            return _part(whole), []
-        reduced = partial(_open, shown.encode("utf-8", "replace"), format_)
-    elif format_ in (Format.EPUB, Format.FB2) and _has_struck_tags(content, format_):
-        reduced = partial(_open, content, format_, style=_STYLE + _UNSTRUCK)
-    else:
-        return _part(whole), []
-    count = _count_of_words(whole) - _count_of_words(reduced)
-    return _part(reduced), [struck_notice(count)] if count > 0 else []
+            return _part(whole, PORTRAIT)
+    elif format_ not in (Format.EPUB, Format.FB2) or not _has_struck_tags(content, format_):
+        return _part(whole, PORTRAIT)
+    count = _count_of_words(whole(PORTRAIT, False)) - _count_of_words(reduced(PORTRAIT, False))
+    part, cut = _part(reduced, PORTRAIT)
+    return part, [*([struck_notice(count)] if count > 0 else []), *cut]
 
 
 def _has_struck_tags(content: Path | bytes, format_: Format) -> bool:
@@ -148,7 +179,7 @@ def _has_struck_tags(content: Path | bytes, format_: Format) -> bool:
 
 def _count_of_words(opened: Callable[[], pymupdf.Document]) -> int:
     with opened() as document:
-        return sum(len(page.get_text("words")) for page in document)
+        return sum(len(page.get_text("words", clip=pymupdf.INFINITE_RECT())) for page in document)
 
 
 def shown_pictures(path: Path) -> tuple[str, ...]:
@@ -195,14 +226,72 @@ class OfficeArchive:
         """Nothing is held open."""
 
 
-def _part(opened: Callable[[], pymupdf.Document], name: str = "", notes: str = "") -> Part:
-    with opened() as document:
-        return Part(opened, int(document.page_count), name, notes)
+def _part(opening: Opening, paper: Paper, name: str = "", notes: str = "") -> tuple[Part, list[str]]:
+    """The part on pages as broad as the words on them, ``paper`` at least, and a notice of words that are cut.
+
+    MuPDF lets what is too broad run off the page.
+    """
+    chosen, is_broken = paper, False
+    for attempt in range(2 * MOST_ATTEMPTS):
+        opened = opening(chosen, is_broken)
+        with opened() as document:
+            pages = int(document.page_count)
+            edges = _edges_beyond(document, chosen[0]) if document.is_reflowable else []
+        if not edges:
+            break
+        if not is_broken and (edges[-1] > MOST_WIDTH - MARGIN or attempt == MOST_ATTEMPTS - 1):
+            chosen, is_broken = paper, True
+            continue
+        edge = max((edge for edge in edges if edge <= MOST_WIDTH - MARGIN), default=0.0)
+        if edge <= chosen[0]:
+            break
+        chosen = (math.ceil(edge) + MARGIN, paper[1])
+    where = f" of {name}" if name else ""
+    cut = f"{len(edges)} words{where} are cut at the right edge of a page: they stand too far out for any"
+    return Part(opened, pages, name, notes), [cut] if edges else []
 
 
-def _open(
-    content: Path | bytes, format_: Format, paper: tuple[int, int] = PORTRAIT, style: str = _STYLE
-) -> pymupdf.Document:
+def _edges_beyond(document: pymupdf.Document, width: float) -> list[float]:
+    """The right ends, in order, of all text that does not end on the pages, which are ``width`` points broad."""
+    edges: list[float] = []
+    for index in range(document.page_count):
+        page = document.load_page(index)
+        drawn = pymupdf.mupdf.FzRect(pymupdf.mupdf.FzRect.Fixed_EMPTY)
+        device = pymupdf.mupdf.fz_new_bbox_device(drawn)
+        pymupdf.mupdf.fz_run_page(page.this, device, pymupdf.mupdf.FzMatrix(), pymupdf.mupdf.FzCookie())
+        pymupdf.mupdf.fz_close_device(device)
+        # Which is quick, but counts frames and pictures.
+        if drawn.x1 > width + 1:
+            words = page.get_text("words", clip=pymupdf.INFINITE_RECT())
+            edges += [x1 for _, _, x1, *_ in words if x1 > width]
+    return sorted(edges)
+
+
+def _opened(markup: str, paper: Paper, is_broken: bool) -> Callable[[], pymupdf.Document]:
+    """What opens a web page whose tables are drawn for the ``paper``."""
+    if is_broken:
+        for holders in (TAG, SHEET):
+            markup = holders.sub(_yielding, markup)
+    drawn = with_drawn_tables(markup, _inner_width(paper))
+    style = _STYLE + _BROKEN * is_broken
+    return partial(_open, drawn.encode("utf-8", "replace"), Format.HTML, paper, style)
+
+
+def _opened_sheet(markup: bytes, paper: Paper, is_broken: bool) -> Callable[[], pymupdf.Document]:
+    """What opens a sheet, whose rows have a line each where its pages can be broad enough."""
+    on_a_line = _ON_A_LINE + _LEAST_LONG * (paper[0] > WIDE[0])
+    return partial(_open, markup, Format.HTML, paper, _STYLE + ("" if is_broken else on_a_line))
+
+
+def _yielding(found: re.Match[str]) -> str:
+    """A tag or a style sheet that lets lines end where the page does."""
+    text = found[0]
+    for unyielding, yielding in _UNYIELDING:
+        text = unyielding.sub(yielding, text)
+    return text
+
+
+def _open(content: Path | bytes, format_: Format, paper: Paper = PORTRAIT, style: str = _STYLE) -> pymupdf.Document:
     size = {"width": paper[0], "height": paper[1], "fontsize": TYPE_SIZE} if format_ in REFLOWED else {}
     if size:
         # For the whole process: lines that would run off the page, and be lost, go on below.
@@ -213,7 +302,7 @@ def _open(
     return pymupdf.open(stream=content, filetype=type_, **size)
 
 
-def _inner_width(paper: tuple[int, int]) -> float:
+def _inner_width(paper: Paper) -> float:
     """Points that a table may take across: MuPDF leaves margins of about 36 points, and a page may have its own."""
     return paper[0] - 8 * TYPE_SIZE
 
@@ -230,9 +319,9 @@ def _slides(path: Path) -> tuple[list[Part], list[str]]:
                 notices.append(f"of slide {slide.number} {unseen} words are left out: they are hidden")
             if struck:
                 notices.append(f"of slide {slide.number} {struck} words are left out: they are struck out")
-            markup = with_drawn_tables(page, _inner_width(LANDSCAPE))
-            opened = partial(_open, markup.encode("utf-8", "replace"), Format.HTML, LANDSCAPE)
-            slides.append(_part(opened, f"slide {slide.number}", slide.notes))
+            part, cut = _part(partial(_opened, page), LANDSCAPE, f"slide {slide.number}", slide.notes)
+            slides.append(part)
+            notices += cut
     return slides, notices
 
 
@@ -270,9 +359,10 @@ def _sheets(path: Path) -> tuple[list[Part], list[str]]:
                 notices.append(f"of the sheet {name} {unseen} cells are left out: they are hidden")
             if not whole:
                 notices.append(f"of the sheet {name} only the first {MOST_CELLS} cells are read: save it as CSV")
-            data = page.encode("utf-8", "replace")
-            size += len(data)
-            sheets.append(_part(partial(_open, data, Format.HTML, WIDE), name))
+            size += len(page)
+            part, cut = _part(partial(_opened_sheet, page.encode("utf-8", "replace")), WIDE, name)
+            sheets.append(part)
+            notices += cut
     return sheets, notices
 
 

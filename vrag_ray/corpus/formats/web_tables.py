@@ -24,6 +24,11 @@ WIDE, CAPITAL, LETTER = 1.05, 0.75, 0.6
 """Widths of characters of full width, of capital letters and of others, in bold, as shares of the type size."""
 LEAST_PROSE = 15.0
 """Width of a column of running text, at least, as a ratio to the type size."""
+LONGEST_WORD, ENDLESS = 300, 180.0
+"""Letters of a word above which it is broken, more than most addresses of web pages have, and the width that it has
+then, as a ratio to the type size."""
+BREAKING = f"width:{ENDLESS * 9:.0f}px;overflow-wrap:break-word"
+"""Look of a cell with such a word."""
 _TABLE = re.compile(r"<table\b([^>]*)>((?:(?!</?table\b).)*)</table\s*>", re.IGNORECASE | re.DOTALL)
 """A table without another table in it."""
 _INNER = re.compile(r"<!--table (\d+)-->")
@@ -91,6 +96,10 @@ class _Cell:
         return _IN_BOLD.match(self.content) is not None
 
     @property
+    def has_endless_word(self) -> bool:
+        return any(is_endless(word) for line in self.lines for word in line)
+
+    @property
     def is_name(self) -> bool:
         """Whether it may be a head: it is marked as one, or holds no figures but years."""
         words = [word for line in self.lines for word in line]
@@ -150,6 +159,11 @@ def _sets_side_by_side(row: Sequence[_Cell]) -> bool:
     if not all(cell.has_heading for cell in row):
         return False
     return not all(any(map(is_figure, line)) for cell in others for line in cell.lines[1:])
+
+
+def is_endless(text: str) -> bool:
+    """Whether a word of ``text`` is too long for any column."""
+    return len(text) > LONGEST_WORD and any(len(word) > LONGEST_WORD for word in text.split())
 
 
 def _drawn(found: re.Match[str], width: float) -> str:
@@ -252,8 +266,11 @@ def _measured(cells: Sequence[_Cell], heads: int, width: float) -> tuple[str, Ma
         is_head = cell.row < max(heads, first + 1) and cell.column > 0
         for column in range(cell.column, cell.column + cell.columns):
             least = max(map(_ems, words if is_head or not cell.is_short else lines))
+            if cell.has_endless_word:
+                least = min(least, ENDLESS)
             wrapped[column] = max(wrapped.get(column, 0.0), least)
-            whole[column] = max(whole.get(column, 0.0), max(map(_ems, lines)) if cell.is_short else least)
+            in_line = max(map(_ems, lines)) if cell.is_short and not cell.has_endless_word else least
+            whole[column] = max(whole.get(column, 0.0), in_line)
             if not cell.is_short and not is_head:
                 prose.add(column)
     for ems in (whole, wrapped):
@@ -263,8 +280,10 @@ def _measured(cells: Sequence[_Cell], heads: int, width: float) -> tuple[str, Ma
         return width - sum(em * size + 2 * PADDING + 2 for em in ems.values())
 
     choices = [(whole, TYPE_SIZES[0]), *((wrapped, size) for size in TYPE_SIZES)]
-    ems, size = next((choice for choice in choices if rest(*choice) >= 0), ({}, TYPE_SIZES[0]))
-    share = rest(ems, size) / max(1, len(prose))
+    # A word is broken only where its column has a width.
+    otherwise = (wrapped if any(cell.has_endless_word for cell in cells) else {}, TYPE_SIZES[0])
+    ems, size = next((choice for choice in choices if rest(*choice) >= 0), otherwise)
+    share = max(0.0, rest(ems, size)) / max(1, len(prose))
     widths = {column: em * size + 1 + share * (column in prose) for column, em in ems.items()}
     look = f"border:1px solid #bbb;vertical-align:top;font-size:{size}pt"
     return look, widths
@@ -284,6 +303,7 @@ def _markup(cell: _Cell, style: str, widths: Mapping[int, float]) -> str:
     )
     width = widths.get(cell.column) if cell.columns == 1 and cell.lines else None
     look = f"{style};white-space:normal;width:{width:.0f}px" if width is not None else style
+    look += ";overflow-wrap:break-word" * cell.has_endless_word
     look += f";padding:1px {PADDING if cell.lines else 0}px"
     return f"<{cell.name}{_styled(cell.attributes, look)}{spans}>{cell.content}</{cell.name}>"
 

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
 from xml.etree import ElementTree
 
-from vrag_ray.corpus.formats.office.parts import every, page_markup, table_markup
+from vrag_ray.corpus.formats.office.parts import every, page_markup
+from vrag_ray.corpus.formats.web_tables import BREAKING, is_endless
 
 MOST_CELLS = 60_000
 """Of one sheet: a table of more is not laid out within the limits of a decode."""
+LONG, HEAD = "long", "head"
+"""Classes of the cells whose text may take several lines."""
+LONGEST_LINE = 120
+"""Letters of several words that stand on one line: more than the name of an item of a balance sheet has."""
+MOST_COLUMNS = 60
+"""Of a table: those of a broader one follow below it, each time behind the first column."""
 _DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
 """Numbers of the formats for dates and times that every office program has built in."""
 _PERCENTS = {9: 0, 10: 2}
@@ -122,10 +129,40 @@ def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles, be
         if values:
             rows.append(values)
     columns = sorted({column for row in rows for column in row})
-    table = table_markup([[row.get(column, "") for column in columns] for row in rows])
+    tables = "".join(_table(rows, columns) for columns in _blocks(columns))
     # A heading would make an empty sheet a page that says something.
     heading = f"<h3>{escape(name)}</h3>" if rows or below else ""
-    return page_markup(f"{heading}{table if rows else ''}{below}"), whole, unseen
+    return page_markup(f"{heading}{tables if rows else ''}{below}"), whole, unseen
+
+
+def _blocks(columns: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The columns of each table that the sheet is cut into."""
+    yield columns[:MOST_COLUMNS]
+    for start in range(MOST_COLUMNS, len(columns), MOST_COLUMNS - 1):
+        yield [columns[0], *columns[start : start + MOST_COLUMNS - 1]]
+
+
+def _table(rows: Sequence[Mapping[int, str]], columns: Sequence[int]) -> str:
+    """The ``columns`` of the rows as HTML. A line that stands alone, as a title does, goes on across the others."""
+    lines: list[str] = []
+    for row in rows:
+        shown = [row.get(column, "") for column in columns]
+        if len(row) == 1 and shown[0]:
+            lines.append(f'<td class="{HEAD}" colspan="{len(columns)}">{escape(shown[0])}</td>')
+        elif any(shown):
+            lines.append("".join(_cell(text, is_head=not lines) for text in shown))
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def _cell(text: str, *, is_head: bool) -> str:
+    look = ""
+    if is_endless(text):
+        look = f' style="{BREAKING};white-space:normal"'
+    elif is_head and text:
+        look = f' class="{HEAD}"'
+    elif len(text) > LONGEST_LINE and " " in text:
+        look = f' class="{LONG}"'
+    return f"<td{look}>{escape(text)}</td>"
 
 
 def _hidden_columns(xml: bytes) -> list[tuple[int, int]]:
