@@ -6,13 +6,15 @@ MuPDF's own reader leaves out the texts that stand in the cells themselves and s
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from html import escape
 from xml.etree import ElementTree
 
+from vrag_ray.corpus.formats.office.number_formats import BUILT_IN, NumberFormat, number_format, plain
 from vrag_ray.corpus.formats.office.parts import every, page_markup
 from vrag_ray.corpus.formats.web_tables import BREAKING, is_endless
 
@@ -24,21 +26,18 @@ LONGEST_LINE = 120
 """Letters of several words that stand on one line: more than the name of an item of a balance sheet has."""
 MOST_COLUMNS = 60
 """Of a table: those of a broader one follow below it, each time behind the first column."""
-_DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
-"""Numbers of the formats for dates and times that every office program has built in."""
-_PERCENTS = {9: 0, 10: 2}
+MOST_EXACT = 1e15
+"""Of numbers with all their digits."""
 _GROUNDS = (b"<tablePart", b"<conditionalFormatting", b"<picture")
 """Of a sheet that may have grounds which the styles of its cells do not tell."""
-_QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
 _REFERENCE = re.compile(r"([A-Z]+)\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Styles:
-    """What a number in a cell means, by the number of the cell's style: a date, or a percentage of some decimals."""
+    """How a number in a cell is shown, by the number of the cell's style."""
 
-    dates: frozenset[int]
-    percents: dict[int, int]
+    formats: Mapping[int, NumberFormat]
     epoch: datetime
     unseen: frozenset[int] = frozenset()
     """Of cells that show nothing, whatever is in them."""
@@ -49,31 +48,25 @@ class Styles:
 def styles_of(styles: ElementTree.Element | None, *, from_1904: bool) -> Styles:
     """The styles of a workbook; without its file of styles every number is just that."""
     epoch = datetime(1904, 1, 1) if from_1904 else datetime(1899, 12, 30)
-    dates: set[int] = set()
-    percents: dict[int, int] = {}
+    shown: dict[int, NumberFormat] = {}
     unseen: set[int] = set()
     white: set[int] = set()
     if styles is not None:
         fonts, fills = ([*next(every(styles, tag), ())] for tag in ("fonts", "fills"))
-        written = {
-            int(number_format.get("numFmtId", "0")): _QUOTED.sub("", number_format.get("formatCode", ""))
-            for number_format in every(styles, "numFmt")
+        codes = BUILT_IN | {
+            int(written_format.get("numFmtId", "0")): written_format.get("formatCode", "")
+            for written_format in every(styles, "numFmt")
         }
         formats = next(every(styles, "cellXfs"), ())
         for number, cell_format in enumerate(formats):
-            format_ = int(cell_format.get("numFmtId", "0"))
-            code = written.get(format_, "")
-            if code.replace(" ", "") in (";;;", ";;"):
-                unseen.add(number)
+            if code := codes.get(int(cell_format.get("numFmtId", "0")), ""):
+                shown[number] = number_format(code)
+                if shown[number].shows_nothing:
+                    unseen.add(number)
             font, fill = _at(fonts, cell_format.get("fontId", "0")), _at(fills, cell_format.get("fillId", "0"))
             if font is not None and _is_white(next(every(font, "color"), None)) and _is_bare(fill):
                 white.add(number)
-            if format_ in _DATES or re.search(r"[ymdhs]", code, re.IGNORECASE):
-                dates.add(number)
-            elif format_ in _PERCENTS or "%" in code:
-                decimals = re.search(r"\.(0+)", code)
-                percents[number] = _PERCENTS.get(format_, len(decimals[1]) if decimals else 0)
-    return Styles(frozenset(dates), percents, epoch, frozenset(unseen), frozenset(white))
+    return Styles(shown, epoch, frozenset(unseen), frozenset(white))
 
 
 def _at(elements: Sequence[ElementTree.Element], number: str) -> ElementTree.Element | None:
@@ -199,7 +192,7 @@ def _cells(row: ElementTree.Element) -> Iterator[tuple[int, ElementTree.Element]
 
 
 def _shown(cell: ElementTree.Element, strings: Sequence[str], styles: Styles) -> str:
-    """A cell as an office program shows it, but for colours, currencies and rounding."""
+    """A cell as an office program shows it, but for colours and rounding."""
     kind, style = cell.get("t", "n"), int(cell.get("s", "0"))
     if kind == "inlineStr":
         return _text(cell)
@@ -214,17 +207,11 @@ def _shown(cell: ElementTree.Element, strings: Sequence[str], styles: Styles) ->
 def _number(value: str, style: int, styles: Styles) -> str:
     try:
         number = float(value)
-        if style in styles.dates:
-            moment = styles.epoch + timedelta(days=number)
-            if number < 1:
-                return f"{moment:%H:%M:%S}"
-            return f"{moment:%Y-%m-%d}" if number.is_integer() else f"{moment:%Y-%m-%d %H:%M:%S}"
+        if not math.isfinite(number) or abs(number) >= MOST_EXACT:
+            return value
+        return styles.formats[style].shown(number, styles.epoch) if style in styles.formats else plain(number)
     except (ValueError, OverflowError):
         return value
-    if style in styles.percents:
-        return f"{100 * number:.{styles.percents[style]}f}%"
-    # What binary fractions add in the last places is no figure of the author's.
-    return f"{number:.12g}" if abs(number) < 1e15 else value
 
 
 def _text(element: ElementTree.Element) -> str:
