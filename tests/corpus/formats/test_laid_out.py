@@ -74,10 +74,10 @@ def test_cells_are_shown_as_an_office_program_shows_them():
         '<c t="s"><v>0</v></c><c><v>0.30000000000000004</v></c><c s="1"><v>44927</v></c><c s="2"><v>0.125</v></c>'
         '<c s="3"><v>44927.5</v></c><c t="b"><v>1</v></c><c r="J1" t="str"><v>a &lt; b</v></c><c s="4"><v>7</v></c>'
     )
-    page, whole, _ = sheet_page(f'<w xmlns="x"><row r="1">{cells}</row><row r="2"/></w>'.encode(), "S", strings, styles)
+    page = sheet_page(f'<w xmlns="x"><row r="1">{cells}</row><row r="2"/></w>'.encode(), "S", strings, styles)
     shown = ["Odin", "0.3", "2023-01-01", "12.5%", "2023-01-01 12:00:00", "TRUE", "a &lt; b", "days 7"]
-    assert whole
-    assert re.findall(r"<td[^>]*>(.*?)</td>", page) == shown
+    assert page.is_whole
+    assert re.findall(r"<td[^>]*>(.*?)</td>", page.markup) == shown
 
 
 def test_pictures_of_an_office_file_are_attachments_because_its_pages_do_not_show_them(sandbox, put):

@@ -354,13 +354,19 @@ def _sheets(path: Path) -> tuple[list[Part], list[str]]:
                 notices.append(f"the sheet {name} and those behind it are left out: the workbook is too large")
                 break
             below = _text_boxes(archive, target, names)
-            page, whole, unseen = sheet_page(xml_of(archive, target), name, strings, styles, below)
-            if unseen:
-                notices.append(f"of the sheet {name} {unseen} cells are left out: they are hidden")
-            if not whole:
+            page = sheet_page(xml_of(archive, target), name, strings, styles, below)
+            if page.unseen:
+                notices.append(f"of the sheet {name} {page.unseen} cells are left out: they are hidden")
+            if page.unknown:
+                notices.append(
+                    f"of the sheet {name} {page.unknown} cells are left out: the file holds no values of their "
+                    "formulas; open it in an office program and save it"
+                )
+            if not page.is_whole:
                 notices.append(f"of the sheet {name} only the first {MOST_CELLS} cells are read: save it as CSV")
-            size += len(page)
-            part, cut = _part(partial(_opened_sheet, page.encode("utf-8", "replace")), WIDE, name)
+            size += len(page.markup)
+            opening = partial(_opened_sheet, page.markup.encode("utf-8", "replace"))
+            part, cut = _part(opening, WIDE, name, _comments(archive, target, names))
             sheets.append(part)
             notices += cut
     return sheets, notices
@@ -371,3 +377,20 @@ def _text_boxes(archive: zipfile.ZipFile, sheet: str, names: frozenset[str]) -> 
     drawings = (part for part in relations_of(archive, sheet, names).values() if "/drawings/drawing" in part)
     texts = (text for part in drawings if part in names for text in every(tree_of(xml_of(archive, part)), "txBody"))
     return "".join(f"<p>{escape(words)}</p>" for text in texts if (words := words_of(text)))
+
+
+def _comments(archive: zipfile.ZipFile, sheet: str, names: frozenset[str]) -> str:
+    """What readers noted to cells of a sheet, a line each with the place of the cell."""
+    parts = sorted(part for part in relations_of(archive, sheet, names).values() if part in names)
+    lines: dict[str, list[str]] = {}
+    # A discussion stands in the older part too, in one text below a notice for older programs.
+    for kind, tag in (("threadedComments/", "threadedComment"), ("comments", "comment")):
+        found: dict[str, list[str]] = {}
+        for part in parts:
+            if posixpath.relpath(part, "xl").startswith(kind):
+                for comment in every(tree_of(xml_of(archive, part)), tag):
+                    text = " ".join("".join(inner.text or "" for inner in every(comment, "t", "text")).split())
+                    if text:
+                        found.setdefault(comment.get("ref", ""), []).append(text)
+        lines = found | lines
+    return "\n".join(f"{place}: {' / '.join(texts)}" for place, texts in lines.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ from xml.etree import ElementTree
 from vrag_ray.corpus.formats.office.number_formats import BUILT_IN, NumberFormat, number_format, plain
 from vrag_ray.corpus.formats.office.parts import every, page_markup
 from vrag_ray.corpus.formats.web_tables import BREAKING, is_endless
+from vrag_ray.corpus.tables import MAX_CELL_WORDS, is_figure
 
 MOST_CELLS = 60_000
 """Of one sheet: a table of more is not laid out within the limits of a decode."""
@@ -30,6 +32,8 @@ MOST_EXACT = 1e15
 """Of numbers with all their digits."""
 _GROUNDS = (b"<tablePart", b"<conditionalFormatting", b"<picture")
 """Of a sheet that may have grounds which the styles of its cells do not tell."""
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell\b[^>]*\bref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})[\"']")
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _REFERENCE = re.compile(r"([A-Z]+)\d+")
 
 
@@ -93,16 +97,26 @@ def strings_of(shared: ElementTree.Element | None) -> list[str]:
     return [] if shared is None else [_text(item) for item in every(shared, "si")]
 
 
-def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles, below: str = "") -> tuple[str, bool, int]:
-    """A web page with the sheet's name and its table, without empty rows and columns; whether that is all of it.
+@dataclass(frozen=True, slots=True)
+class SheetPage:
+    """A web page with the sheet's name and its table, without empty rows and columns."""
 
-    Third, how many cells are left out since they are hidden. ``below`` is HTML that stands under the table.
-    """
-    rows: list[dict[int, str]] = []
-    cells, whole, unseen = 0, True, 0
+    markup: str
+    is_whole: bool
+    unseen: int
+    """Cells that are left out since they are hidden."""
+    unknown: int
+    """Cells that are left out since the file holds no values of their formulas."""
+
+
+def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles, below: str = "") -> SheetPage:
+    """The sheet as HTML; ``below`` is HTML that stands under the table."""
+    rows: dict[int, dict[int, str]] = {}
+    cells, whole, unseen, unknown, number = 0, True, 0, 0, 0
     hidden = _hidden_columns(xml)
     blank = styles.unseen if any(mark in xml for mark in _GROUNDS) else styles.unseen | styles.white
     for row in _rows(xml):
+        number = int(row.get("r", "0")) or number + 1
         held = [(column, cell) for column, cell in _cells(row)]
         values = {column: text for column, cell in held if (text := _shown(cell, strings, styles).strip())}
         out_of_sight = {column for column, cell in held if int(cell.get("s", "0")) in blank}
@@ -113,6 +127,8 @@ def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles, be
         }
         if row.get("hidden") in ("1", "true") or (row.get("ht") and not float(row.get("ht", "1"))):
             in_sight = {}
+        else:
+            unknown += sum(column not in values and _has_no_value(cell) for column, cell in held)
         unseen += len(values) - len(in_sight)
         values = in_sight
         cells += len(values)
@@ -120,12 +136,66 @@ def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles, be
             whole = False
             break
         if values:
-            rows.append(values)
-    columns = sorted({column for row in rows for column in row})
-    tables = "".join(_table(rows, columns) for columns in _blocks(columns))
+            rows[number] = values
+    spans = _repeat_merged(rows, _merged(xml))
+    columns = sorted({column for row in rows.values() for column in row})
+    tables = "".join(_table(rows, columns, spans) for columns in _blocks(columns))
     # A heading would make an empty sheet a page that says something.
     heading = f"<h3>{escape(name)}</h3>" if rows or below else ""
-    return page_markup(f"{heading}{tables if rows else ''}{below}"), whole, unseen
+    return SheetPage(page_markup(f"{heading}{tables if rows else ''}{below}"), whole, unseen, unknown)
+
+
+def _has_no_value(cell: ElementTree.Element) -> bool:
+    """Whether the value of a cell's formula is not in the file. A text may be empty."""
+    return cell.get("t", "n") == "n" and next(every(cell, "f"), None) is not None
+
+
+def _merged(xml: bytes) -> list[tuple[int, int, int, int]]:
+    """The first row and column, and the last, of each merged cell, from the last rows to the first."""
+    found: list[tuple[int, int, int, int]] = []
+    for first_column, first_row, last_column, last_row in _MERGED.findall(xml):
+        place = (int(first_row), _column(first_column.decode()), int(last_row), _column(last_column.decode()))
+        found.append(place)
+    return sorted(found, reverse=True)
+
+
+def _repeat_merged(
+    rows: dict[int, dict[int, str]], merged: Sequence[tuple[int, int, int, int]]
+) -> dict[tuple[int, int], int]:
+    """Puts a head that is merged over columns over each of them, and what is merged over rows into each.
+
+    By row and column, the last columns of the other cells that are merged over columns.
+    """
+    numbers = sorted(rows)
+    spans: dict[tuple[int, int], int] = {}
+    heads: set[int] = set()
+    """Rows of heads over heads, and of those below."""
+    for row, column, last_row, last_column in merged:
+        text = rows.get(row, {}).get(column, "")
+        at = bisect_right(numbers, last_row)
+        if not text or column == last_column:
+            continue
+        below = rows[numbers[at]] if at < len(numbers) else {}
+        under = [other for other in below if column <= other <= last_column]
+        is_title = len(rows[row]) == 1 and column <= min(below, default=column)
+        if len(under) > 1 and not is_title and all(map(_is_name, (text, *(below[other] for other in under)))):
+            rows[row].update((other, text) for other in (column, *under))
+            heads.update((row, numbers[at]))
+        else:
+            spans[row, column] = last_column
+    for row, column, last_row, _ in merged:
+        text = rows.get(row, {}).get(column, "")
+        if text and row < last_row and len(text.split()) <= MAX_CELL_WORDS:
+            covered = numbers[bisect_right(numbers, row) : bisect_right(numbers, last_row)]
+            for number in covered:
+                if number not in heads:
+                    rows[number].setdefault(column, text)
+    return spans
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text may be a head: it holds no figures but years."""
+    return not any(is_figure(word) and not _YEAR.fullmatch(word) for word in text.split())
 
 
 def _blocks(columns: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -135,26 +205,34 @@ def _blocks(columns: Sequence[int]) -> Iterator[Sequence[int]]:
         yield [columns[0], *columns[start : start + MOST_COLUMNS - 1]]
 
 
-def _table(rows: Sequence[Mapping[int, str]], columns: Sequence[int]) -> str:
+def _table(rows: Mapping[int, Mapping[int, str]], columns: Sequence[int], spans: Mapping[tuple[int, int], int]) -> str:
     """The ``columns`` of the rows as HTML. A line that stands alone, as a title does, goes on across the others."""
     lines: list[str] = []
-    for row in rows:
-        shown = [row.get(column, "") for column in columns]
-        if len(row) == 1 and shown[0]:
-            lines.append(f'<td class="{HEAD}" colspan="{len(columns)}">{escape(shown[0])}</td>')
-        elif any(shown):
-            lines.append("".join(_cell(text, is_head=not lines) for text in shown))
+    has_head = False
+    for number, row in rows.items():
+        if len(row) == 1 and columns[0] in row:
+            lines.append(f'<td class="{HEAD}" colspan="{len(columns)}">{escape(row[columns[0]])}</td>')
+            continue
+        line, end = "", 0
+        for column in columns:
+            if column > end:
+                end = spans.get((number, column), column)
+                width = sum(column <= other <= end for other in columns) if end > column else 1
+                line += _cell(row.get(column, ""), is_head=not has_head, columns=width)
+        if any(column in row for column in columns):
+            has_head = True
+            lines.append(line)
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
-def _cell(text: str, *, is_head: bool) -> str:
-    look = ""
+def _cell(text: str, *, is_head: bool, columns: int) -> str:
+    look = f' colspan="{columns}"' if columns > 1 else ""
     if is_endless(text):
-        look = f' style="{BREAKING};white-space:normal"'
+        look += f' style="{BREAKING};white-space:normal"'
     elif is_head and text:
-        look = f' class="{HEAD}"'
+        look += f' class="{HEAD}"'
     elif len(text) > LONGEST_LINE and " " in text:
-        look = f' class="{LONG}"'
+        look += f' class="{LONG}"'
     return f"<td{look}>{escape(text)}</td>"
 
 
@@ -183,12 +261,16 @@ def _cells(row: ElementTree.Element) -> Iterator[tuple[int, ElementTree.Element]
     column = 0
     for cell in every(row, "c"):
         reference = _REFERENCE.fullmatch(cell.get("r", ""))
-        column += 1
-        if reference is not None:
-            column = 0
-            for letter in reference[1]:
-                column = column * 26 + ord(letter) - 64
+        column = _column(reference[1]) if reference is not None else column + 1
         yield column, cell
+
+
+def _column(letters: str) -> int:
+    """The number of a column, from 1."""
+    column = 0
+    for letter in letters:
+        column = column * 26 + ord(letter) - 64
+    return column
 
 
 def _shown(cell: ElementTree.Element, strings: Sequence[str], styles: Styles) -> str:
