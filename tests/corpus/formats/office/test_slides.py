@@ -190,6 +190,30 @@ def test_paragraphs_of_a_slide_are_numbered_in_letters_and_by_other_figures(tmp_
     assert re.findall(r"<p>(.*?) step</p>", html) == numbers
 
 
+@pytest.mark.parametrize("holder", ["shape", "layout", "master"])
+def test_a_number_is_inherited_from_the_style_of_the_shape_its_layout_or_master(tmp_path, holder):
+    style = '<a:lstStyle><a:lvl1pPr><a:buAutoNum type="arabicPeriod"/></a:lvl1pPr></a:lstStyle>'
+    own = style if holder == "shape" else "<a:lstStyle/>"
+    steps = "".join(
+        f"<a:p><a:pPr>{mark}</a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>"
+        for mark, text in (("", "dredge"), ("", "pave"), ("<a:buNone/>", "rest"))
+    )
+    place = '<p:nvSpPr><p:nvPr><p:ph idx="1"/></p:nvPr></p:nvSpPr>'
+    shape = f"<p:sp>{place}<p:txBody>{own}{steps}</p:txBody></p:sp>"
+
+    def part(root: str, ph: str, styled: str) -> str:
+        held = f"<p:nvSpPr><p:nvPr><p:ph {ph}/></p:nvPr></p:nvSpPr><p:txBody>{styled}</p:txBody>"
+        return f'<p:{root} xmlns:p="p" xmlns:a="a"><p:cSld><p:spTree><p:sp>{held}</p:sp></p:spTree></p:cSld></p:{root}>'
+
+    parts = {
+        "ppt/slideLayouts/slideLayout1.xml": part("sldLayout", 'idx="1"', style if holder == "layout" else ""),
+        "ppt/slideLayouts/_rels/slideLayout1.xml.rels": relations(r1="../slideMasters/slideMaster1.xml"),
+        "ppt/slideMasters/slideMaster1.xml": part("sldMaster", 'type="body"', style if holder == "master" else ""),
+    }
+    html = page_of(tmp_path, shape, parts, relations(r1="../slideLayouts/slideLayout1.xml"))
+    assert re.findall(r"<p>(.*?)</p>", html) == ["1. dredge", "2. pave", "rest"]
+
+
 def test_charts_and_diagrams_are_read_from_their_parts(tmp_path):
     space = "http://schemas.openxmlformats.org/drawingml/2006"
     frames = (

@@ -36,6 +36,7 @@ _HIDDEN = re.compile(rb"<(?:\w+:)?sld\b[^>]*\bshow=\"(?:0|false)\"")
 MOST_BESIDE = 4
 ROW_OF_PICTURES = (740.0, 260.0)
 """Points of a row of pictures: its width and height."""
+_MARKS = frozenset(("buNone", "buAutoNum", "buChar", "buBlip"))
 _INDENT = 24
 """Points of a level of a list."""
 _NUMBER_FORMATS = {
@@ -100,7 +101,8 @@ def slide_page(archive: zipfile.ZipFile, slide: Slide, title: str) -> tuple[str,
     out_of_sight = unseen_texts(tree, slide.size, relations)
     unseen += sum(len((text.text or "").split()) for shape in out_of_sight for text in every(shape, "t"))
     shapes = [shape for shape, _ in placed_shapes(tree) if not any(shape is other for other in out_of_sight)]
-    marked = [_markup(archive, shape, relations, names) for shape in shapes if tag_of(shape) != "pic"]
+    models = _models(archive, relations, names)
+    marked = [_markup(archive, shape, relations, names, models) for shape in shapes if tag_of(shape) != "pic"]
     if shown := _pictures(archive, [shape for shape in shapes if tag_of(shape) == "pic"], relations):
         marked.append((1, shown))
     # The footer stands first in some files, and the title last.
@@ -128,7 +130,11 @@ def _notes(archive: zipfile.ZipFile, slide: str, names: frozenset[str]) -> str:
 
 
 def _markup(
-    archive: zipfile.ZipFile, shape: ElementTree.Element, relations: dict[str, str], names: frozenset[str]
+    archive: zipfile.ZipFile,
+    shape: ElementTree.Element,
+    relations: dict[str, str],
+    names: frozenset[str],
+    models: Sequence[tuple[str, ElementTree.Element]],
 ) -> tuple[int, str]:
     """Whether the shape belongs at the top (0), below (1) or at the foot (2) of its slide, and its HTML."""
     if (table := next(every(shape, "tbl"), None)) is not None:
@@ -141,26 +147,63 @@ def _markup(
         return 1, ""
     if place in ("title", "ctrTitle"):
         return 0, f"<h2>{'<br/>'.join(line for _, line in _paragraphs(text))}</h2>"
+    inherited = list(_inherited_styles(shape, models))
     lines = (
         f'<p style="margin-left:{_INDENT * level}px">{line}</p>' if level else f"<p>{line}</p>"
-        for level, line in _paragraphs(text)
+        for level, line in _paragraphs(text, inherited)
     )
     return 2 if place in ("ftr", "dt") else 1, "".join(lines)
 
 
-def _paragraphs(text: ElementTree.Element) -> Iterator[tuple[int, str]]:
-    """The level of each paragraph with words, from 0, and its HTML with the number that the program counts."""
+def _models(
+    archive: zipfile.ZipFile, relations: dict[str, str], names: frozenset[str]
+) -> list[tuple[str, ElementTree.Element]]:
+    """The layout of a slide and the master of that one, each with what names its places; none without numbers."""
+    found: list[tuple[str, bytes]] = []
+    for folder, key in (("/slideLayouts/", "idx"), ("/slideMasters/", "type")):
+        part = next((part for part in relations.values() if folder in f"/{part}" and part in names), "")
+        if part:
+            found.append((key, xml_of(archive, part)))
+            relations = relations_of(archive, part, names)
+    return [(key, tree_of(xml)) for key, xml in found] if any(b"buAutoNum" in xml for _, xml in found) else []
+
+
+def _inherited_styles(
+    shape: ElementTree.Element, models: Sequence[tuple[str, ElementTree.Element]]
+) -> Iterator[ElementTree.Element]:
+    """The styles of lists that a placeholder has from the ``models`` of its slide, the nearest first."""
+    place = next(every(shape, "ph"), None)
+    if place is None:
+        return
+    for key, model in models:
+        name = key if key in place.attrib else "type"
+        for other, _ in placed_shapes(model):
+            holder, styles = next(every(other, "ph"), None), child(other, "txBody", "lstStyle")
+            if holder is not None and styles is not None and holder.get(name, "body") == place.get(name, "body"):
+                yield styles
+                break
+
+
+def _paragraphs(text: ElementTree.Element, inherited: Sequence[ElementTree.Element] = ()) -> Iterator[tuple[int, str]]:
+    """The level of each paragraph with words, from 0, and its HTML with the number that the program counts.
+
+    ``inherited`` are styles of lists behind that of the text itself, the nearest first.
+    """
     counts: dict[int, int] = {}
+    own = child(text, "lstStyle")
+    styles = [*([own] if own is not None else []), *inherited]
     for paragraph in (element for element in text if tag_of(element) == "p"):
         properties = child(paragraph, "pPr")
         level = int(properties.get("lvl", "0")) if properties is not None else 0
-        numbered = child(properties, "buAutoNum") if properties is not None else None
+        places = (properties, *(child(style, f"lvl{level + 1}pPr") for style in styles))
+        marks = (mark for place in places if place is not None for mark in place if tag_of(mark) in _MARKS)
+        mark = next(marks, None)
         line = "".join(_run(element) for element in paragraph)
         if not line.strip():
             continue
         counts = {at: count for at, count in counts.items() if at <= level}
-        if numbered is not None and (kind := _NUMBERED.match(numbered.get("type", ""))):
-            counts[level] = counts.get(level, int(numbered.get("startAt", "1")) - 1) + 1
+        if mark is not None and tag_of(mark) == "buAutoNum" and (kind := _NUMBERED.match(mark.get("type", ""))):
+            counts[level] = counts.get(level, int(mark.get("startAt", "1")) - 1) + 1
             before, behind = _AROUND_NUMBERS.get(kind[2], ("", ""))
             line = f"{before}{formatted(counts[level], _NUMBER_FORMATS[kind[1]])}{behind} {line}"
         else:
