@@ -22,12 +22,16 @@ from vrag_ray.corpus.tables import MAX_CELL_WORDS, is_figure
 
 MOST_CELLS = 60_000
 """Of one sheet: a table of more is not laid out within the limits of a decode."""
+LEAST_LONG = 44
+"""Letters on a line of a text that takes several."""
 LONG, HEAD = "long", "head"
 """Classes of the cells whose text may take several lines."""
-LONGEST_LINE = 120
-"""Letters of several words that stand on one line: more than the name of an item of a balance sheet has."""
-MOST_COLUMNS = 60
-"""Of a table: those of a broader one follow below it, each time behind the first column."""
+LONGEST_HEAD, LONGEST_LINE = 20, 120
+"""Letters of several words that stand on one line in the first row and in the others: more than the name of an item of
+a balance sheet has."""
+BROADEST, LETTER, PADDING = 6_000, 5.5, 26
+"""Points of a table, of a letter and around each cell: further columns follow on pages of their own, behind the first
+column again."""
 MOST_EXACT = 1e15
 """Of numbers with all their digits."""
 _GROUNDS = (b"<tablePart", b"<conditionalFormatting", b"<picture")
@@ -139,10 +143,11 @@ def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles, be
             rows[number] = values
     spans = _repeat_merged(rows, _merged(xml))
     columns = sorted({column for row in rows.values() for column in row})
-    tables = "".join(_table(rows, columns, spans) for columns in _blocks(columns))
     # A heading would make an empty sheet a page that says something.
-    heading = f"<h3>{escape(name)}</h3>" if rows or below else ""
-    return SheetPage(page_markup(f"{heading}{tables if rows else ''}{below}"), whole, unseen, unknown)
+    title = f"<h3>{escape(name)}</h3>" if rows or below else ""
+    # Where two tables stand on a page, columns of one would be taken for those of the other.
+    tables = f"<hr/>{title}".join(_table(rows, columns, spans) for columns in _blocks(rows, columns))
+    return SheetPage(page_markup(f"{title}{tables if rows else ''}{below}"), whole, unseen, unknown)
 
 
 def _has_no_value(cell: ElementTree.Element) -> bool:
@@ -198,11 +203,25 @@ def _is_name(text: str) -> bool:
     return not any(is_figure(word) and not _YEAR.fullmatch(word) for word in text.split())
 
 
-def _blocks(columns: Sequence[int]) -> Iterator[Sequence[int]]:
+def _blocks(rows: Mapping[int, Mapping[int, str]], columns: Sequence[int]) -> Iterator[Sequence[int]]:
     """The columns of each table that the sheet is cut into."""
-    yield columns[:MOST_COLUMNS]
-    for start in range(MOST_COLUMNS, len(columns), MOST_COLUMNS - 1):
-        yield [columns[0], *columns[start : start + MOST_COLUMNS - 1]]
+    letters = dict.fromkeys(columns, 0)
+    most = LONGEST_HEAD
+    for row in (row for row in rows.values() if len(row) > 1):
+        for column, text in row.items():
+            letters[column] = max(letters[column], len(text) if len(text) <= most else min(most, LEAST_LONG))
+        most = LONGEST_LINE
+    block: list[int] = []
+    across = 0.0
+    for column in columns:
+        width = letters[column] * LETTER + PADDING
+        if block and across + width > BROADEST:
+            yield block
+            block = [columns[0]]
+            across = letters[columns[0]] * LETTER + PADDING
+        block.append(column)
+        across += width
+    yield block
 
 
 def _table(rows: Mapping[int, Mapping[int, str]], columns: Sequence[int], spans: Mapping[tuple[int, int], int]) -> str:
@@ -229,10 +248,8 @@ def _cell(text: str, *, is_head: bool, columns: int) -> str:
     look = f' colspan="{columns}"' if columns > 1 else ""
     if is_endless(text):
         look += f' style="{BREAKING};white-space:normal"'
-    elif is_head and text:
-        look += f' class="{HEAD}"'
-    elif len(text) > LONGEST_LINE and " " in text:
-        look += f' class="{LONG}"'
+    elif len(text) > (LONGEST_HEAD if is_head else LONGEST_LINE) and " " in text:
+        look += f' class="{HEAD if is_head else LONG}"'
     return f"<td{look}>{escape(text)}</td>"
 
 
