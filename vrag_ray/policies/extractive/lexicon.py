@@ -54,6 +54,24 @@ _TASK_WORDS = frozenset(
 """Speak of the documents or the task rather than of its subject."""
 
 
+_IRREGULAR = """
+ate eaten eat, beat beaten beat, became become, began begun begin, bent bend, bled bleed, blew blown blow, bred breed,
+broke broken break, brought bring, built build, burnt burn, bought buy, came come, caught catch, chose chosen choose,
+dealt deal, dug dig, drew drawn draw, drank drunk drink, drove driven drive, fed feed, fell fallen fall, fled flee,
+flew flown fly, fought fight, found find, froze frozen freeze, gave given give, grew grown grow, heard hear, held hold,
+hid hidden hide, hung hang, kept keep, knew known know, laid lay, led lead, lent lend, lit light, lost lose, made make,
+meant mean, met meet, paid pay, ran run, rang rung ring, rode ridden ride, rose risen rise, sang sung sing, sank sunk
+sink, sent send, shone shine, shot shoot, shrank shrunk shrink, slept sleep, slid slide, sold sell, sought seek, spent
+spend, spoke spoken speak, sprang sprung spring, spun spin, stole stolen steal, stood stand, struck strike, swam swum
+swim, swept sweep, swore sworn swear, swung swing, taught teach, threw thrown throw, thought think, told tell, took
+taken take, tore torn tear, undertook undertaken undertake, understood understand, went gone go, withdrew withdrawn
+withdraw, woke woken wake, won win, wore worn wear, wrote written write, children child, feet foot, geese goose,
+men man, mice mouse, teeth tooth, women woman
+"""
+"""Forms that no stemmer leads back to the last of their group. Not what is a common noun too, as "left" and "saw"."""
+_BASE_FORMS = {form: forms[-1] for forms in (group.split() for group in _IRREGULAR.split(",")) for form in forms[:-1]}
+
+
 _MONTHS = frozenset(name for names in ENGLISH for name in names if len(name) > 3)
 
 
@@ -110,9 +128,11 @@ def tokens(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 16)
 def stem(token: str) -> str:
-    """Snowball's English stem; months become three letters. What is no plain word stays as it is."""
+    """Snowball's English stem, of irregular forms that of their base form; months become three letters. What is no
+    plain word stays as it is."""
     if token in _MONTHS:
         return token[:3]
+    token = _BASE_FORMS.get(token, token)
     if len(token) < 4 or not token.isalpha():
         return token
     return str(_stemmer().stemWord(token))
