@@ -166,10 +166,115 @@ async def test_tasks_of_clients_in_words_of_their_own_are_no_questions(
     assert not backend.started
 
 
+RUNS = "Who runs the harbour?"
+IN_JSON = '{"role": "user", "parts": [{"type": "text", "text": "Who runs the harbour?"}]}'
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [user(f'Summarize in a 5-word Title. Give the title only. Here is the message: "{RUNS}"')],
+        [user(f"Given the following... please reply with a title for the chat that is 3-4 words in length.\n\n{RUNS}")],
+        [user(f"Create a short title for this chat thread: {RUNS}")],
+        [user(f"You are an assistant that generates short titles.\n{RUNS}")],
+        [rule("Your task is to summarize user requests into a single short sentence of four words or less."), QUESTION],
+        [rule("- you will generate a short title based on the first message of a user"), user(IN_JSON)],
+        [rule("Summarize the given session as a 10-word title in the user's language."), user(f"[{IN_JSON}]")],
+        [rule("你是一名擅长会话的助理，你需要将用户的会话总结为 10 个字以内的标题"), user(f"用户：{RUNS}")],  # noqa: RUF001
+        [rule("この会話の短いタイトルを生成してください。"), QUESTION],
+        [user(f"Erstelle einen kurzen Titel (max. 5 Wörter) für diese Unterhaltung: Nutzer: {RUNS}")],
+        [QUESTION, ANSWERED, user("Fasse dieses Gespräch in einem kurzen Titel zusammen.")],
+        [user(f"Génère un titre court pour cette conversation.\n\n{RUNS}")],
+        [user(f"Crea un título breve para esta conversación:\n{RUNS}")],
+        [QUESTION, ANSWERED, user("Придумай короткое название для этого чата.")],
+    ],
+)
+async def test_a_title_in_any_words_or_language_is_that_of_the_first_question(
+    client: httpx.AsyncClient, backend: StandIn, messages: list[dict[str, str]]
+):
+    backend.known_agents = ("extractive",)
+    answer = await client.post(CHAT, json={"model": "extractive", "messages": messages})
+    assert answer.json()["choices"][0]["message"]["content"] == "Who runs the harbour"
+    assert not backend.started
+
+
+async def test_further_words_of_an_order_are_no_title(client: httpx.AsyncClient, backend: StandIn):
+    backend.known_agents = ("extractive",)
+    text = "Generate a title for this conversation, and nothing else.\nInclude the subject in the title."
+    answer = await client.post(CHAT, json=ask(content=text))
+    assert answer.json()["choices"][0]["message"]["content"] == "Documents"
+
+
+async def test_lists_that_are_wanted_as_json_are_empty_json(client: httpx.AsyncClient, backend: StandIn):
+    backend.known_agents = ("extractive",)
+    text = "Suggest three follow-up questions the user could have next. Return a JSON array of strings."
+    answer = await client.post(CHAT, json=ask(content=text))
+    assert answer.json()["choices"][0]["message"]["content"] == "[]"
+
+
+PAINTED = "When was the Ingrid Maren painted?"
+REFORMULATE = "Given a chat history and the latest user question, formulate a standalone question. Do NOT answer it."
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [
+            user(
+                "Given the following conversation and a follow up question, rephrase the follow up question to be a "
+                f"standalone question.\n\nChat History:\nuser: {PAINTED}\nassistant: In May.\n"
+                "Follow Up Input: When was it sold?\nStandalone question:"
+            )
+        ],
+        [
+            user(
+                "Given a conversation and a follow up message, rewrite the message to be a standalone question.\n\n"
+                f"<Chat History>\nuser: {PAINTED}\nassistant: In May.\n\n"
+                "<Follow Up Message>\nWhen was it sold?\n\n<Standalone question>\n"
+            )
+        ],
+        [rule(REFORMULATE), user(PAINTED), ANSWERED, user("When was it sold?")],
+        [user(PAINTED), ANSWERED, user("Rephrase as a standalone question.\nQuestion: When was it sold?")],
+    ],
+)
+async def test_a_question_to_be_rewritten_is_rewritten_and_not_searched(
+    client: httpx.AsyncClient, backend: StandIn, messages: list[dict[str, str]]
+):
+    backend.known_agents = ("extractive",)
+    answer = await client.post(CHAT, json={"model": "extractive", "messages": messages})
+    assert answer.json()["choices"][0]["message"]["content"] == "When was Ingrid Maren sold?"
+    assert not backend.started
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rewrite the question as a standalone question before you search, then answer it.",
+        "Summarize the user's question in one sentence, then answer it.",
+    ],
+)
+async def test_a_rule_for_answers_is_no_task(client: httpx.AsyncClient, backend: StandIn, text: str):
+    backend.go.set()
+    messages = [rule(text), QUESTION]
+    assert "x-run-id" in (await client.post(CHAT, json={"model": "extractive", "messages": messages})).headers
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "What is the title of the report?",
+        "How do we rewrite a follow-up question as a standalone question?",
+        "Which standalone query does the guide generate?",
+        "Summarize the user requests in the report.",
+        "Write a short title for the report on the harbour.",
+        "Summarize the session on titles.",
+        "Give the title of the first message in the log.",
+        "Reply with the title of the report that the conversation is about.",
+        "Gib den Titel des Gesprächs im Bericht an.",
+        "Erstelle einen Titel für den Bericht über den Hafen.",
+        "Quel est le titre de la conversation ?",
+        "会话的标题是什么?",
+        "Which questions did users suggest? Return a JSON array.",
         "Summarize the discussion of tides in the report",
         "Summarize the discussion.",
         "Summarize the conversation between Olsen and Dahl.",
