@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vrag_ray.policies.extractive.courtesy import without_courtesy
 from vrag_ray.policies.extractive.follow_ups import standalone
 from vrag_ray.policies.extractive.lexicon import stem, terms, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, parts
@@ -140,6 +141,37 @@ def test_a_wish_for_a_form_of_the_answer_is_no_question(question: str, expected:
 )
 def test_each_part_knows_what_answers_it(question: str, kind: AnswerKind) -> None:
     assert [part.kind for part in parts(question, limit=3)] == [kind]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Hello! When was the Larsmo painted? Thanks in advance!",
+        "Hi there,\n\nWhen was the Larsmo painted?\n\nBest regards,\nAnna Berg",
+        "Good morning! I hope you are well. When was the Larsmo painted? Have a nice day!",
+        "Please help me with this. When was the Larsmo painted? (Thank you!)",
+        "Dear Anna, I have a quick question: When was the Larsmo painted?\nThanks, Tom",
+        "Hallo, When was the Larsmo painted? Vielen Dank im Voraus!",
+        "Bonjour ! When was the Larsmo painted? Merci d'avance",
+    ],
+)
+def test_courtesy_around_a_question_is_no_part_of_it(question: str) -> None:
+    assert [part.text for part in parts(question, limit=4)] == ["When was the Larsmo painted?"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Thanks to whom was the pier built?",
+        "Hello Kitty, when was it made?",
+        "Hi Tech Ltd: which revenue?",
+        "Who said hello? Hello Games.",
+        'Where does it say "It is done. Thanks in advance!"',
+        "Thank you!",
+    ],
+)
+def test_words_of_courtesy_that_are_the_subject_stay(question: str) -> None:
+    assert without_courtesy(question) == question
 
 
 def test_queries_drop_question_words_and_reformulate_by_specific_words_first() -> None:

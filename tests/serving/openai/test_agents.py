@@ -358,3 +358,24 @@ async def test_other_pictures_in_a_question_are_refused_in_words(
     assert refused(reply)[:2] == (422, param)
     assert says in reply.json()["error"]["message"]
     assert not backend.started
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Who runs the harbour?\n<environment_details>\n# VSCode Open Tabs\nharbour.py\n</environment_details>",
+        [
+            {"type": "text", "text": "<task>\nWho runs the harbour?\n</task>"},
+            {"type": "text", "text": "<environment_details>\n# Current Time\n1/1/2026\n</environment_details>"},
+        ],
+        "Hello! Who runs the harbour? Best regards, Anna",
+    ],
+)
+async def test_what_editors_and_courtesy_add_to_a_question_is_not_searched(
+    client: httpx.AsyncClient, backend: StandIn, content: object
+):
+    backend.go.set()
+    body = {"model": "extractive", "messages": [{"role": "user", "content": content}]}
+    reply = await client.post(CHAT, json=body)
+    assert [request.question for request in backend.started] == ["Who runs the harbour?"]
+    assert not reply.json()["choices"][0]["message"].get("notices")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate
 
+from vrag_ray.policies.extractive.courtesy import without_courtesy
 from vrag_ray.policies.extractive.follow_ups import YEAR, read_after
 from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, Term, phrases, terms, tokens
 from vrag_ray.policies.extractive.other_scripts import HOW_MANY, WHEN, WHO, without_question_words
@@ -276,6 +277,7 @@ def wants_passage(question: str) -> bool:
 
 def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     """The sub-questions of ``question``, in order, at most ``limit``; the question itself where it has one part."""
+    question = without_courtesy(question)
     whole = " ".join(question.split())
     if wants_passage(whole):
         return (passage_part(whole),)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import AgentName
+from vrag_ray.policies.extractive.courtesy import without_courtesy
 from vrag_ray.policies.extractive.follow_ups import standalone
 from vrag_ray.policies.extractive.questions import wants_passage
 from vrag_ray.serving.openai.references import InlinePicture, referenced
@@ -30,6 +31,14 @@ _USER_QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 """The question in templates that have tags around it, behind the excerpts or before them."""
 _FILE_LIST = re.compile(r"<attached_files>.*?</attached_files>\s*", re.DOTALL)
 """And, before its words, their names."""
+_ENVIRONMENT = re.compile(
+    r"<(?P<name>environment_\w+|system-reminder|workspace_info)>.*?(?:</(?P=name)>|$)\s*", re.DOTALL | re.IGNORECASE
+)
+"""What editors (Cline, Roo Code, Copilot) write beside a question: open files, the time."""
+_TASK_TAGS = re.compile(
+    r"^\s*<(?P<name>task|user_message|userRequest|feedback)>(?P<words>.*?)</(?P=name)>\s*$", re.DOTALL
+)
+"""And around it."""
 OF_A_PICTURE = "What does the picture show, and what do the documents say of it?"
 """The question of a picture that comes without words."""
 ATTACHED = (
@@ -62,7 +71,7 @@ def chat_question(body: ChatCompletionRequest, run_id: str) -> ChatQuestion:
     if number is None:
         raise InvalidError("messages: there is no question: no message is of the role user", param="messages")
     pictures = list(_sent(body.messages[number], number))
-    question = _FILE_LIST.sub("", body.messages[number].text).strip() or (OF_A_PICTURE if pictures else "")
+    question = _own_words(body.messages[number].text) or (OF_A_PICTURE if pictures else "")
     others = [message for place, message in enumerate(body.messages) if place != number]
     attached = _WITH_CONTEXT.fullmatch(question)
     if attached is not None and (words := _question_with_context(attached)):
@@ -79,7 +88,8 @@ def chat_question(body: ChatCompletionRequest, run_id: str) -> ChatQuestion:
     if len(pictures) > 1:
         notices.append(f"messages: of {len(pictures)} pictures in the question the last was looked at")
     if body.model == AgentName.EXTRACTIVE:
-        earlier = [message.text for message in body.messages[:number] if message.role == "user"]
+        question = without_courtesy(question)
+        earlier = [_own_words(message.text) for message in body.messages[:number] if message.role == "user"]
         in_full = _standalone(question, earlier)
         if in_full != question:
             notices.append(f"messages: the question was read as “{cut(in_full, MAX_TURN_CHARS)}”")
@@ -110,12 +120,19 @@ def _question_with_context(attached: re.Match[str]) -> str:
     return tagged[1] if tagged is not None else attached["question"].strip()
 
 
+def _own_words(text: str) -> str:
+    """What the user wrote, without what the client adds."""
+    text = _ENVIRONMENT.sub("", _FILE_LIST.sub("", text)).strip()
+    tagged = _TASK_TAGS.match(text)
+    return tagged["words"].strip() if tagged is not None else text
+
+
 def _standalone(question: str, earlier: Sequence[str]) -> str:
     """``question`` as it reads after ``earlier`` ones. A sentence that is looked for stays as it is, and so does what
     would be too long for a request."""
     if wants_passage(question):
         return question
-    found = standalone(question, [text for text in earlier if len(text) <= MAX_TURN_CHARS])
+    found = standalone(question, [without_courtesy(text) for text in earlier if len(text) <= MAX_TURN_CHARS])
     return found if len(found) <= MAX_CHARS else question
 
 
