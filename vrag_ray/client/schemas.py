@@ -20,8 +20,8 @@ from vrag_ray.types.filters import SearchFilter
 
 MAX_PICTURE_BYTES = 8 << 20
 """Of one picture in a data URL, decoded."""
-MAX_PICTURE_URL = MAX_PICTURE_BYTES * 4 // 3 + 64
-"""Characters of such a URL."""
+MAX_PICTURE_URL = MAX_PICTURE_BYTES * 4 // 3 * 78 // 76 + 64
+"""Characters of such a URL, with the line breaks that ``base64`` writes."""
 RUN_ID = r"^[A-Za-z0-9_-]{8,64}$"
 Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
 CollectionName = Annotated[str, StringConstraints(min_length=1, max_length=255)]

@@ -25,7 +25,9 @@ DPI = 150.0
 MAX_PIXELS = 4_000_000
 """A picture with more is scaled down: no model behind this looks at more."""
 LIMITS = DecodeLimits(max_pixels=32_000_000)
-_DATA = re.compile(r"data:(?:image/[a-z0-9.+-]{1,32}|application/octet-stream)?;base64,", re.IGNORECASE)
+_DATA = re.compile(
+    r"data:(?:image/[a-z0-9.+-]{1,32}|application/octet-stream)?(?:;[a-z]{1,16}=[\w.-]{1,64})?;base64,", re.IGNORECASE
+)
 """Some clients do not know of what type a picture is: decoding shows it."""
 
 
@@ -46,9 +48,12 @@ def sent_file(text: str, param: str) -> bytes:
     if len(text) > MAX_PICTURE_URL:
         raise InvalidError(f"{param}: the picture has more than {MAX_PICTURE_BYTES >> 20} MiB", param=param)
     try:
-        return base64.b64decode(text[data.end() :], validate=True)
+        file = base64.b64decode("".join(text[data.end() :].split()), validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidError(f"{param}: the data is not base64: {error}", param=param) from error
+    if len(file) > MAX_PICTURE_BYTES:
+        raise InvalidError(f"{param}: the picture has more than {MAX_PICTURE_BYTES >> 20} MiB", param=param)
+    return file
 
 
 class SentPictures:

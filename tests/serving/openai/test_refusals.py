@@ -10,8 +10,9 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.support.openai_calls import CHAT, TOOL, ask, json_schema, refused
+from tests.support.openai_calls import CHAT, TOOL, ask, data_url, image_part, json_schema, refused
 from tests.support.stand_in import EMBEDDER_ID, StandIn
+from vrag_ray.types import Completion
 
 pytestmark = pytest.mark.anyio
 
@@ -161,3 +162,104 @@ async def test_a_body_that_is_nested_deep_breaks_nothing(client: httpx.AsyncClie
     content = b'{"model": "extractive", "messages": [{"role": "user", "content": "q"}], "metadata": ' + deep + b"}"
     reply = await client.post(CHAT, content=content, headers={"content-type": "application/json"})
     assert reply.status_code == 200
+
+
+EARLIER = [
+    {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,?"}},
+    {"type": "input_audio", "input_audio": {"data": "x", "format": "wav"}},
+    {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,xx"}},
+]
+
+
+@pytest.mark.parametrize("part", EARLIER)
+async def test_what_an_agent_cannot_read_ends_no_chat_in_which_it_came_earlier(
+    client: httpx.AsyncClient, backend: StandIn, part: dict[str, object]
+):
+    backend.go.set()
+    earlier = [{"role": "user", "content": [part]}, {"role": "assistant", "content": "x"}]
+    question = {"role": "user", "content": "When was the crane inspected?"}
+    for model in ("extractive", "vimrag"):
+        reply = await client.post(CHAT, json={"model": model, "messages": [*earlier, question]})
+        assert reply.status_code == 200, reply.text
+        assert refused(await client.post(CHAT, json={"model": model, "messages": earlier}))[0] == 422
+    items = [{"role": "user", "content": [{"type": "input_file", "file_data": "x"}]}, *earlier[1:], question]
+    assert (await client.post("/v1/responses", json={"model": "extractive", "input": items})).status_code == 200
+    backend.reply = (Completion("A crane"),)
+    title = {"role": "user", "content": "Generate a title for this conversation."}
+    assert (await client.post(CHAT, json={"model": "vimrag", "messages": [*earlier, title]})).status_code == 200
+
+
+CALL = {"id": "a", "type": "custom", "custom": {"name": "f", "input": "x"}}
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        [{"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}],
+        [
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "hm"}, {"type": "output_text", "text": "x"}],
+            }
+        ],
+        [{"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "a", "content": "r"}],
+        [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}]}],
+        [{"role": "assistant", "function_call": {"name": "f"}}, {"role": "function", "name": "f", "content": "r"}],
+        [{"role": "assistant", "content": "x"}] * 1200,
+    ],
+)
+@pytest.mark.parametrize("model", ["extractive", "policy"])
+async def test_messages_of_every_type_that_openai_has_are_taken(
+    client: httpx.AsyncClient, backend: StandIn, earlier: list[dict[str, object]], model: str
+):
+    backend.go.set()
+    backend.reply = (Completion("In May."),)
+    messages = [{"role": "user", "content": "Hi"}, *earlier, {"role": "user", "content": "When was it inspected?"}]
+    reply = await client.post(CHAT, json={"model": model, "messages": messages})
+    assert reply.status_code == 200, reply.text
+
+
+async def test_a_choice_among_allowed_tools_leaves_those_alone(client: httpx.AsyncClient, backend: StandIn):
+    backend.reply = (Completion("In May."),)
+    other = {"type": "function", "function": {"name": "other"}}
+    named = {"type": "function", "function": {"name": "weather"}}
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [named]}}
+    reply = await client.post(CHAT, json=ask("policy", tools=[TOOL, other], tool_choice=choice))
+    assert reply.status_code == 200, reply.text
+    [chat] = backend.chats
+    assert [tool.name for tool in chat.tools] == ["weather"]
+    body = {"model": "policy", "input": "q", "tools": [{"type": "function", "name": "weather"}]}
+    flat = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "weather"}]}
+    assert (await client.post("/v1/responses", json=body | {"tool_choice": flat})).status_code == 200
+
+
+async def test_items_of_tools_that_openai_runs_are_passed_over(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    kinds = ("web_search_call", "file_search_call", "local_shell_call_output", "mcp_list_tools", "item_reference")
+    items = [{"type": kind, "id": "x"} for kind in kinds]
+    called = [
+        {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "y"},
+    ]
+    question = {"role": "user", "content": "When was the crane inspected?"}
+    body = {"model": "extractive", "input": [*items, *called, question]}
+    assert (await client.post("/v1/responses", json=body)).status_code == 200
+    strange = body | {"input": [{"type": "strange"}, question]}
+    assert refused(await client.post("/v1/responses", json=strange))[:2] == (422, "input.0.type")
+
+
+async def test_a_picture_may_have_the_line_breaks_of_base64(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    kind, _, data = data_url(form="PNG").partition(",")
+    lines = "\n".join(data[place : place + 76] for place in range(0, len(data), 76))
+    for url in (f"{kind},{lines}\n", f"data:image/png;charset=utf-8;base64,{data}"):
+        reply = await client.post(CHAT, json=ask("vimrag", image_part(url)))
+        assert reply.status_code == 200, reply.text
+    assert len(backend.started) == 2
+
+
+async def test_nulls_of_an_embeddings_request_are_no_values(client: httpx.AsyncClient):
+    nulls = {"encoding_format": None, "dimensions": None, "input_type": None, "user": None}
+    reply = await client.post("/v1/embeddings", json={"model": "embedder", "input": "x"} | nulls)
+    assert reply.status_code == 200, reply.text

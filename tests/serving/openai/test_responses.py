@@ -182,7 +182,7 @@ async def test_text_format_and_tool_choice_are_those_of_a_chat(client: httpx.Asy
     [
         ({"model": "vimrag"}, "input"),
         ({"model": "vimrag", "input": []}, "input"),
-        ({"model": "vimrag", "input": [{"type": "computer_call"}]}, "input.0.type"),
+        ({"model": "vimrag", "input": [{"type": "computer_calls"}]}, "input.0.type"),
         ({"model": "vimrag", "input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input.0.content.0"),
         ({"model": "vimrag", "input": [{"role": "pirate", "content": "q"}]}, "messages.0.role"),
         ({"model": "vimrag", "input": "q", "tool_choice": {"type": "file_search"}}, "tool_choice"),

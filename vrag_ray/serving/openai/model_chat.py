@@ -37,8 +37,11 @@ async def chat_request(body: ChatCompletionRequest, pictures: Pictures) -> ChatR
     schema = body.response_format.schema_of_reply if body.response_format is not None else None
     limit = body.max_completion_tokens or body.max_tokens
     sampling = Sampling(temperature=body.temperature, top_p=body.top_p, seed=body.seed, stop=tuple(body.stop))
+    is_strict = body.model == POLICY
     return ChatRequest(
-        messages=tuple([await _message(message, number, pictures) for number, message in enumerate(body.messages)]),
+        messages=tuple(
+            [await _message(message, number, pictures, is_strict) for number, message in enumerate(body.messages)]
+        ),
         sampling=sampling if limit is None else replace(sampling, max_tokens=limit),
         tools=() if body.tool_choice == "none" else tuple(_tools(body)),
         # Thoughts are no JSON.
@@ -53,15 +56,20 @@ def _tools(body: ChatCompletionRequest) -> list[Tool]:
     return [Tool(tool.name, tool.description, json.dumps(tool.parameters)) for tool in functions]
 
 
-async def _message(message: ChatMessage, number: int, pictures: Pictures) -> Message:
-    """Calls and their results become the text that the models in use are trained on."""
+async def _message(message: ChatMessage, number: int, pictures: Pictures, is_strict: bool) -> Message:
+    """Calls and their results become the text that the models in use are trained on. A picture that cannot be had ends
+    the request where ``is_strict``; a title can do without it."""
     parts: list[Part] = []
     for index, part in enumerate(message.content):
         if isinstance(part, TextContent):
             parts.append(TextPart(part.text))
         else:
             where = f"messages.{number}.content.{index}"
-            parts.append(ImagePart(await pictures.png(referenced(part, where), where)))
+            try:
+                parts.append(ImagePart(await pictures.png(referenced(part, where), where)))
+            except InvalidError:
+                if is_strict:
+                    raise
     if message.role == "tool":
         parts = [TextPart("<tool_response>\n"), *parts, TextPart("\n</tool_response>")]
     parts.extend(TextPart(_call(call.function.name, call.function.arguments)) for call in message.tool_calls)

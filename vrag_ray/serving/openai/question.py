@@ -104,7 +104,7 @@ def chat_question(body: ChatCompletionRequest, run_id: str) -> ChatQuestion:
         thinking=body.thinking,
         picture=pictures[-1][1] if pictures else None,
         collection=body.collection,
-        filter=_narrowed(body.filter, list(_documents(body.messages))),
+        filter=_narrowed(body.filter, list(_documents(body.messages, number))),
         run_id=run_id,
     )
     return ChatQuestion(request, tuple(notices))
@@ -184,13 +184,21 @@ def _sent(message: ChatMessage, number: int) -> Iterator[tuple[str, str]]:
             yield f"messages.{number}.content.{index}.image_url.url", part.image_url.url
 
 
-def _documents(messages: Sequence[ChatMessage]) -> Iterator[str]:
-    """Ids of the documents that any message has attached. Raises InvalidError for any other URL but a data URL."""
+def _documents(messages: Sequence[ChatMessage], question: int) -> Iterator[str]:
+    """Ids of the documents that any message has attached. Raises InvalidError for any other URL but a data URL in the
+    message ``question``; in the others these were for other questions."""
     for number, message in enumerate(messages):
         for index, part in enumerate(message.content):
             if isinstance(part, TextContent):
                 continue
-            found = referenced(part, f"messages.{number}.content.{index}")
+            if number != question and isinstance(part, ImageContent) and is_data_url(part.image_url.url):
+                continue
+            try:
+                found = referenced(part, f"messages.{number}.content.{index}")
+            except InvalidError:
+                if number == question:
+                    raise
+                continue
             if not isinstance(found, InlinePicture):
                 yield found.doc_id
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from vrag_ray.client.schemas import CollectionChoice
+from vrag_ray.serving.openai.models import POLICY
 from vrag_ray.types import InvalidError
 from vrag_ray.types.filters import SearchFilter
 
@@ -83,8 +85,58 @@ def listed(value: object) -> object:
 
 
 def _parts(value: object) -> object:
-    """A content in short form, which is a bare string, in its long form."""
-    return [{"type": "text", "text": value}] if isinstance(value, str) else listed(value)
+    """A content in short form, which is a bare string, in its long form; parts under other names of the same."""
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}]
+    return [_part(part) for part in value] if isinstance(value, list) else listed(value)
+
+
+def _part(value: object) -> object:
+    """Thoughts of an earlier reply are nobody's to read, and are replaced by no words, as the places of parts count."""
+    match value:
+        case {"type": "input_text" | "output_text", "text": text} | {"type": "refusal", "refusal": text}:
+            return {"type": "text", "text": text}
+        case {"type": "thinking" | "redacted_thinking" | "reasoning"}:
+            return _NO_WORDS
+        case _:
+            return value
+
+
+_NO_WORDS = {"type": "text", "text": ""}
+
+
+def _can_be_read(part: object) -> bool:
+    match _part(part):
+        case {"type": "text"} | {"type": "image_url", "image_url": str() | {"url": str()}}:
+            return True
+        case {"type": "file", "file": {"file_id": str(file_id)}}:
+            return bool(file_id)
+        case _:
+            return False
+
+
+def _as_role(value: object) -> object:
+    """What older clients call a result."""
+    return "tool" if value == "function" else value
+
+
+def _call(value: object) -> object:
+    """A call of a tool that takes a text, as one of a function; arguments that came as an object, as JSON text."""
+    match value:
+        case {"custom": {"name": name, "input": text}}:
+            return {"function": {"name": name, "arguments": text}}
+        case {"function": {"name": name, "arguments": dict(arguments)}}:
+            return {"function": {"name": name, "arguments": json.dumps(arguments)}}
+        case _:
+            return value
+
+
+def _name_of(tool: object) -> str | None:
+    match tool:
+        case {"function": {"name": str(name)}}:
+            return name
+        case _:
+            return None
 
 
 class TextContent(Incoming):
@@ -146,14 +198,14 @@ class PastCall(Incoming):
 class ChatMessage(Incoming):
     """One message. ``content`` may come as a string or null and is a list of parts here."""
 
-    role: Literal["system", "developer", "user", "assistant", "tool"]
+    role: Annotated[Literal["system", "developer", "user", "assistant", "tool"], BeforeValidator(_as_role)]
     content: Annotated[list[ContentPart], BeforeValidator(_parts)] = []
-    tool_calls: Annotated[list[PastCall], BeforeValidator(listed)] = []
+    tool_calls: Annotated[list[Annotated[PastCall, BeforeValidator(_call)]], BeforeValidator(listed)] = []
 
     @property
     def text(self) -> str:
         """The words alone."""
-        return "\n".join(part.text for part in self.content if isinstance(part, TextContent))
+        return "\n".join(part.text for part in self.content if isinstance(part, TextContent) and part.text)
 
 
 class Function(Incoming):
@@ -223,11 +275,24 @@ class ResponseFormat(Incoming):
         return {"type": "object"} if self.type == "json_object" else None
 
 
+def _is_of_user(message: object) -> bool:
+    return isinstance(message, Mapping) and message.get("role") == "user"
+
+
+def _readable(message: object) -> object:
+    """A message whose parts are all of types that are read; others have become parts without words."""
+    match message:
+        case {"content": list(parts), **others}:
+            return {**others, "content": [part if _can_be_read(part) else _NO_WORDS for part in parts]}
+        case _:
+            return message
+
+
 class ChatCompletionRequest(Body):
     """``POST /v1/chat/completions``. The last five fields are this server's own (``extra_body`` in the SDK)."""
 
     model: str = Field(min_length=1, max_length=256)
-    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
+    messages: list[ChatMessage] = Field(min_length=1)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     max_tokens: Annotated[Annotated[int, Field(le=MOST_TOKENS)] | None, BeforeValidator(_positive)] = None
@@ -253,6 +318,34 @@ class ChatCompletionRequest(Body):
     thinking: bool | None = None
     """The model's own thinking phase: on, off, or as the server has it."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier_messages(cls, value: object) -> object:
+        """Agents read no more than the words and documents of messages before the question: what else is there, as
+        sound, must not end the chat."""
+        if not isinstance(value, Mapping) or value.get("model") == POLICY:
+            return value
+        messages = value.get("messages")
+        if not isinstance(messages, list):
+            return value
+        last = max((place for place, each in enumerate(messages) if _is_of_user(each)), default=0)
+        return {**value, "messages": [*map(_readable, messages[:last]), *messages[last:]]}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _allowed_tools(cls, value: object) -> object:
+        """A choice among some of the tools, as a choice among all where there are no others."""
+        match value:
+            case {
+                "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(allowed)}},
+                "tools": list(tools),
+                **others,
+            }:
+                names = {_name_of(tool) for tool in allowed}
+                return {**others, "tools": [tool for tool in tools if _name_of(tool) in names], "tool_choice": mode}
+            case _:
+                return value
+
     @property
     def called_functions(self) -> list[Function]:
         """The functions among ``tools``."""
@@ -264,6 +357,11 @@ class EmbeddingsRequest(Body):
 
     ``input_type`` is this server's own: whether the texts are searched for or searched in.
     """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_no_value(cls, value: object) -> object:
+        return _without_nulls(value)
 
     @field_validator("input", mode="before")
     @classmethod

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue
 
 from vrag_ray.client.schemas import CollectionChoice
+from vrag_ray.serving.openai.models import POLICY
 from vrag_ray.serving.openai.requests import Body, ChatCompletionRequest, Incoming, listed
 from vrag_ray.types import InvalidError
 from vrag_ray.types.filters import SearchFilter
@@ -30,7 +32,7 @@ class ResponseRequest(Body):
     """
 
     model: str = Field(min_length=1, max_length=256)
-    input: Annotated[list[dict[str, JsonValue]], BeforeValidator(_items), Field(min_length=1, max_length=1000)]
+    input: Annotated[list[dict[str, JsonValue]], BeforeValidator(_items), Field(min_length=1)]
     instructions: str | None = None
     previous_response_id: str | None = None
     stream: bool | None = None
@@ -59,8 +61,9 @@ class ResponseRequest(Body):
         if self.instructions:
             messages.append({"role": "system", "content": self.instructions})
         messages += earlier
+        last = max((place for place, item in enumerate(self.input) if item.get("role") == "user"), default=0)
         for number, item in enumerate(self.input):
-            messages += _messages(item, f"input.{number}")
+            messages += _messages(item, f"input.{number}", is_strict=self.model == POLICY or number >= last)
         values = {
             "model": self.model,
             "messages": messages,
@@ -81,13 +84,14 @@ class ResponseRequest(Body):
         return ChatCompletionRequest.model_validate(values)
 
 
-def _messages(item: Mapping[str, JsonValue], where: str) -> list[Mapping[str, JsonValue]]:
-    """An item of the input as messages of a chat; none for what is of no use to a model here."""
+def _messages(item: Mapping[str, JsonValue], where: str, *, is_strict: bool) -> list[Mapping[str, JsonValue]]:
+    """An item of the input as messages of a chat; none for what is of no use to a model here, as the calls of tools
+    that OpenAI runs itself. Not ``is_strict``: parts of a message that are not read here become none, too."""
     kind = item.get("type", "message")
     if kind == "message":
         content = item.get("content")
         parts = (
-            [_part(part, f"{where}.content.{place}") for place, part in enumerate(content)]
+            [_part(part, f"{where}.content.{place}", is_strict=is_strict) for place, part in enumerate(content)]
             if isinstance(content, list)
             else content
         )
@@ -95,14 +99,17 @@ def _messages(item: Mapping[str, JsonValue], where: str) -> list[Mapping[str, Js
     if kind == "function_call":
         call: JsonValue = {"function": {"name": item.get("name"), "arguments": item.get("arguments")}}
         return [{"role": "assistant", "content": None, "tool_calls": [call]}]
-    if kind == "function_call_output":
+    if kind == "custom_tool_call":
+        custom: JsonValue = {"custom": {"name": item.get("name"), "input": item.get("input")}}
+        return [{"role": "assistant", "content": None, "tool_calls": [custom]}]
+    if kind in ("function_call_output", "custom_tool_call_output"):
         return [{"role": "tool", "content": _text(item.get("output"))}]
-    if kind in ("reasoning", "item_reference"):
+    if kind in ("reasoning", "item_reference", "compaction") or re.match(r"mcp_|\w+_call(?:_output)?$", str(kind)):
         return []
     raise InvalidError(f"{where}.type: {str(kind)[:40]!r} is no kind of item that is read here", param=f"{where}.type")
 
 
-def _part(part: JsonValue, where: str) -> JsonValue:
+def _part(part: JsonValue, where: str, *, is_strict: bool) -> JsonValue:
     match part:
         case {"type": "input_text" | "output_text" | "text", "text": text} | {"type": "refusal", "refusal": text}:
             return {"type": "text", "text": text}
@@ -110,6 +117,8 @@ def _part(part: JsonValue, where: str) -> JsonValue:
             return {"type": "image_url", "image_url": url}
         case {"type": "input_file", "file_id": str(file_id)}:
             return {"type": "file", "file": {"file_id": file_id}}
+        case _ if not is_strict:
+            return {"type": "text", "text": ""}
         case _:
             raise InvalidError(
                 f"{where}: use input_text with text, input_image with image_url, or input_file with file_id",
@@ -130,6 +139,12 @@ def _tool(tool: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 def _choice(choice: str | Mapping[str, JsonValue] | None) -> JsonValue:
     if choice is None or isinstance(choice, str):
         return choice
+    if choice.get("type") == "allowed_tools":
+        tools = choice.get("tools")
+        named: list[JsonValue] = (
+            [dict(_tool(tool)) for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+        )
+        return {"type": "allowed_tools", "allowed_tools": {"mode": choice.get("mode"), "tools": named}}
     if choice.get("type") == "function":
         return {"type": "function", "function": {"name": choice.get("name")}}
     raise InvalidError("tool_choice: use auto, none, required or a function", param="tool_choice")
