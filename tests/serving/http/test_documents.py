@@ -149,6 +149,14 @@ async def test_a_byte_range_is_honoured(client: httpx.AsyncClient, header: str, 
         assert reply.content == ORIGINAL[start:stop]
 
 
+async def test_a_byte_range_of_other_bytes_is_all_of_these(client: httpx.AsyncClient):
+    path = f"/v1/documents/{DOC_ID}/original"
+    tag = (await client.get(path)).headers["etag"]
+    for condition, status in ((tag, 206), ('"x"', 200), ("Sun, 29 Nov 2026 13:00:00 GMT", 200)):
+        reply = await client.get(path, headers={"Range": "bytes=0-3", "If-Range": condition})
+        assert (reply.status_code, len(reply.content)) == (status, 4 if status == 206 else len(ORIGINAL))
+
+
 async def test_uploads_are_streamed_to_disk_under_safe_names(
     client: httpx.AsyncClient, backend: StandIn, tmp_path: Path
 ):

@@ -263,3 +263,7 @@ async def test_nulls_of_an_embeddings_request_are_no_values(client: httpx.AsyncC
     nulls = {"encoding_format": None, "dimensions": None, "input_type": None, "user": None}
     reply = await client.post("/v1/embeddings", json={"model": "embedder", "input": "x"} | nulls)
     assert reply.status_code == 200, reply.text
+
+
+async def test_a_slash_behind_the_models_lists_them(client: httpx.AsyncClient):
+    assert (await client.get("/v1/models/")).json() == (await client.get("/v1/models")).json()

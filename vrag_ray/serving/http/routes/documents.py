@@ -192,8 +192,10 @@ async def original(
         "Accept-Ranges": "bytes",
         "Cache-Control": "private, no-cache",
     }
+    # A part of other bytes than those the caller has is of no use: it is sent all of them.
+    is_current = request.headers.get("if-range", tag) == tag
     try:
-        start, stop = _byte_range(request.headers.get("range"), file)
+        start, stop = _byte_range(request.headers.get("range") if is_current else None, file)
     except RangeError as error:
         refusal = vrag_error_response(error)
         refusal.headers["Content-Range"] = f"bytes */{file.size}"

@@ -12,6 +12,7 @@ router = APIRouter(prefix="/v1/models", tags=["openai"], responses=ERRORS)
 
 
 @router.get("", response_model=ModelList)
+@router.get("/", response_model=ModelList, include_in_schema=False)
 async def list_models(gate: GateDep) -> ModelList:
     """The agents that requests may name, the bare model where there is one, and the embedder.
 
