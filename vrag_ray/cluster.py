@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.ha_proxy import choose_ha_proxy, forget_ha_proxy
 from vrag_ray.signals import HeldSignals, signals_held
 from vrag_ray.types import VragError
-from vrag_ray.types.file_names import shown_name
+from vrag_ray.types.file_names import expanded, shown_name
 
 if TYPE_CHECKING:
     import psutil
@@ -334,7 +334,7 @@ def in_job_copy() -> bool:
 
 def refuse_lost_output(option: str, place: str) -> None:
     """Raise VragError for a relative ``place`` to write to in a job: it would be removed with the job's copy."""
-    if "://" not in place and not Path(place).expanduser().is_absolute() and in_job_copy():
+    if "://" not in place and not expanded(place).is_absolute() and in_job_copy():
         raise VragError(
             f"{option} {place} lies in Ray's copy of --working-dir, which does not outlive the job: give an absolute "
             "path or a URI that every node can write to"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.planted import document
-from vrag_ray.types.file_names import distinct_titles, names_of, path_of, shown_name
+from vrag_ray.types.file_names import distinct_titles, expanded, names_of, path_of, shown_name
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,15 @@ def test_documents_of_the_same_title_show_the_folder_or_the_name_that_differs(
 ) -> None:
     documents = [replace(document(uri, uri), title="r") for uri in uris]
     assert list(distinct_titles(documents).values()) == titles
+
+
+def test_a_name_that_begins_with_a_tilde_is_a_home_only_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", "/home/anna")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "~$lock.txt").touch()
+    names = ("~$lock.txt", "~nobody-has-this-name/a.txt", "~/a.txt", "~", "a/~b", "/~x")
+    expected = ["~$lock.txt", "~nobody-has-this-name/a.txt", "/home/anna/a.txt", "/home/anna", "a/~b", "/~x"]
+    assert [str(expanded(name)) for name in names] == expected
+    assert [str(path_of(name)) for name in names] == expected

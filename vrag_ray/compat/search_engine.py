@@ -30,6 +30,7 @@ from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.served_legs import modalities_of
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, DocumentKind, Hit, VragError
 from vrag_ray.types.copies import with_changes
+from vrag_ray.types.file_names import expanded
 from vrag_ray.types.redaction import public_uri
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ def _files_of(path: Path) -> list[Path]:
     """The files to add. Raises VragError where there are none."""
     from vrag_ray.corpus.sniff import SUFFIXES
 
-    path = path.expanduser()
+    path = expanded(path)
     if not path.is_dir():
         return [path]
     files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from vrag_ray.config.section import Section
 from vrag_ray.types import FamilyName
+from vrag_ray.types.file_names import expanded
 
 
 class AgentName(StrEnum):
@@ -36,7 +37,7 @@ class Instruction(Section):
 def _text_of(file: str) -> str:
     """Without the newline with which editors end a file."""
     try:
-        text = Path(file).expanduser().read_bytes().decode("utf-8")
+        text = expanded(file).read_bytes().decode("utf-8")
     except OSError as error:
         raise ValueError(f"cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -14,6 +14,7 @@ from pydantic import Field
 from vrag_ray.config.section import Section
 from vrag_ray.types import TEXT
 from vrag_ray.types.copies import with_changes
+from vrag_ray.types.file_names import expanded
 
 logger = logging.getLogger(__name__)
 
@@ -83,13 +84,13 @@ class SpaceConfig(Section):
 
     def with_absolute_model(self) -> SpaceConfig:
         """The same for every process: a folder named relative to this one's is named in full."""
-        folder = Path(self.model).expanduser()
+        folder = expanded(self.model)
         return with_changes(self, {"model": str(folder.absolute())}) if folder.is_dir() else self
 
     @property
     def is_factory(self) -> bool:
         """Whether ``model`` is ``package.module:factory``."""
-        return ":" in self.model and not Path(self.model).expanduser().is_dir()
+        return ":" in self.model and not expanded(self.model).is_dir()
 
     @property
     def is_minilm(self) -> bool:
@@ -99,7 +100,7 @@ class SpaceConfig(Section):
     @property
     def minilm_folder(self) -> Path | None:
         """``model``, where it is a folder with weights of the shape that ``minilm`` has."""
-        folder = Path(self.model).expanduser()
+        folder = expanded(self.model)
         if not all((folder / name).is_file() for name in ("model.safetensors", "tokenizer.json")):
             return None
         described = folder / "config.json"

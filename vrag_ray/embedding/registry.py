@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 from vrag_ray.config import SpaceConfig
 from vrag_ray.config.embedding import MINILM
@@ -14,6 +13,7 @@ from vrag_ray.embedding.models.catalog import is_known
 from vrag_ray.embedding.source import CONFIG_FILE
 from vrag_ray.types import VragError
 from vrag_ray.types.dotted_path import load_object
+from vrag_ray.types.file_names import expanded
 
 KNOWN = (
     "minilm (all-MiniLM-L6-v2)",
@@ -42,7 +42,7 @@ def space_embedder(config: SpaceConfig) -> Embedder:
         return _from_factory(config)
     if config.is_minilm and not _is_sister_of_minilm(config):
         return _minilm(config)
-    if not _is_model(config.model) and not Path(config.model).expanduser().is_dir():
+    if not _is_model(config.model) and not expanded(config.model).is_dir():
         raise VragError(f"there is no embedding model {config.model!r} here, nor such a folder: use {AVAILABLE}")
     from vrag_ray.embedding.space import model_embedder
 
@@ -88,7 +88,7 @@ def _is_sister_of_minilm(config: SpaceConfig) -> bool:
 
 def _is_model(name: str) -> bool:
     """A hub id, or a folder whose model has a class here."""
-    folder = Path(name).expanduser()
+    folder = expanded(name)
     if not folder.is_dir():
         return ":" not in name and name.count("/") == 1 and not name.startswith(("/", ".", "~"))
     try:

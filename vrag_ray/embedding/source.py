@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vrag_ray.embedding.recipe import RECIPE_FILE, Recipe, read_recipe
 from vrag_ray.types import VragError
+from vrag_ray.types.file_names import expanded
 
 CONFIG_FILE = "config.json"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -50,7 +51,7 @@ def find_model(model: str, revision: str | None = None) -> ModelSource:
 
     Raises VragError that names the model, what was tried and what to do.
     """
-    folder = Path(model).expanduser()
+    folder = expanded(model)
     if folder.is_dir():
         if revision is not None:
             raise VragError(f"{model} is a folder, which has no revisions: leave `revision` ({revision}) out")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from vrag_ray.agent.ports import Judge, Policy
 from vrag_ray.agent.protocols.graph import GraphProtocol
@@ -27,6 +26,7 @@ from vrag_ray.policies.llm.prompt_limits import (
 )
 from vrag_ray.types import FamilyName, VragError
 from vrag_ray.types.copies import with_changes
+from vrag_ray.types.file_names import expanded
 
 logger = logging.getLogger(__name__)
 
@@ -237,7 +237,7 @@ def ready_settings(settings: Settings, *, check: bool = True) -> Settings:
 def _as_the_model_sees(settings: Settings, vllm: VllmConfig) -> Settings:
     """``settings`` with the family of the served model; those of a model without eyes show it no pictures."""
     agent = settings.agent
-    if agent.family is None or not Path(vllm.model).expanduser().is_absolute():
+    if agent.family is None or not expanded(vllm.model).is_absolute():
         # An absolute folder may be one of the nodes that serve it: they look for it again.
         require_model(vllm.model, "vllm.model")
     if model_facts(vllm.model, fetch=agent.family is None).sees is False:

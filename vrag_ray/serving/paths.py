@@ -7,6 +7,7 @@ from pathlib import Path
 
 from vrag_ray.config import Settings
 from vrag_ray.types import VragError
+from vrag_ray.types.file_names import expanded
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class ServingPaths:
 
 def _folder(chosen: str | None, collection: str, what: str) -> Path:
     if chosen is not None:
-        return Path(chosen).expanduser().absolute()
+        return expanded(chosen).absolute()
     if "://" in collection:
         raise VragError(f"the collection {collection} is not a local folder: set serving.{what}_dir to one")
     root = Path(collection).absolute()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from vrag_ray.config import Settings
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.types import VragError
 from vrag_ray.types.copies import with_changes
+from vrag_ray.types.file_names import expanded
 
 
 def absolute_settings(settings: Settings) -> Settings:
@@ -28,7 +28,7 @@ def absolute_settings(settings: Settings) -> Settings:
 
 def _absolute_root(root: str) -> str:
     root = root.removeprefix("file://")
-    return root if "://" in root else str(Path(root).expanduser().absolute())
+    return root if "://" in root else str(expanded(root).absolute())
 
 
 def with_endpoint_key(settings: Settings) -> Settings:

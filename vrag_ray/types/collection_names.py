@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection as Names
 from collections.abc import Sequence
-from pathlib import Path
 
 from vrag_ray.types.errors import InvalidError
+from vrag_ray.types.file_names import expanded
 
 _NOT_IN_NAMES = re.compile(r"[/,*?#&]")
 _LONGEST = 60
@@ -48,14 +48,14 @@ def own_name(root: str) -> str:
     """What a collection is called that was given no name: its folder, or the last part of its URI, without characters
     that separate names or have a meaning in a URL."""
     last = root.partition("?")[0].rstrip("/").rpartition("/")[2] if "://" in root else ""
-    return _NOT_IN_NAMES.sub("-", last or Path(root).expanduser().absolute().name).strip()[:_LONGEST] or "collection"
+    return _NOT_IN_NAMES.sub("-", last or expanded(root).absolute().name).strip()[:_LONGEST] or "collection"
 
 
 def free_name(root: str, taken: Names[str]) -> str:
     """``own_name``, with the name of the folder above or a number where it is taken."""
     name = own_name(root)
     if name in taken:
-        whole = root.partition("?")[0] if "://" in root else str(Path(root).expanduser().absolute())
+        whole = root.partition("?")[0] if "://" in root else str(expanded(root).absolute())
         above = whole.rstrip("/").rpartition("/")[0]
         name = f"{own_name(above)}-{name}"[:_LONGEST]
     numbered = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))

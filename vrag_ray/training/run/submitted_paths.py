@@ -14,6 +14,7 @@ from pathlib import Path
 from vrag_ray.cluster import in_job_copy
 from vrag_ray.training.run.storage import filesystem, is_uri
 from vrag_ray.types import VragError
+from vrag_ray.types.file_names import expanded
 
 _HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?", re.ASCII)
 _PASSWORD = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@]*:[^/@]*@", re.IGNORECASE)
@@ -26,7 +27,7 @@ def output_place(field: str, place: str) -> str:
     """
     if is_uri(place) or place.startswith("file:"):
         return _opened(field, place)
-    return os.path.abspath(_outputs() / Path(place).expanduser())  # noqa: PTH100  resolve() would follow links
+    return os.path.abspath(_outputs() / expanded(place))  # noqa: PTH100  resolve() would follow links
 
 
 def input_place(field: str, place: str) -> str:
@@ -67,13 +68,13 @@ def _outputs() -> Path:
 
 def _existing(place: str) -> str:
     """Where ``place`` is, absolute: in the working folder, or where an earlier job has left it; "" for nowhere."""
-    path = Path(place).expanduser()
+    path = expanded(place)
     candidates = (Path.cwd() / path, _outputs() / path)
     return next((os.path.abspath(candidate) for candidate in candidates if candidate.exists()), "")  # noqa: PTH100
 
 
 def _looked_for(place: str) -> str:
-    path = Path(place).expanduser()
+    path = expanded(place)
     where = f" in {Path.cwd()}" if not path.is_absolute() and not is_uri(place) else ""
     also = f" and none in {_outputs()}" if where and in_job_copy() else ""
     return f"{path if not is_uri(place) else place}{where}{also}"
