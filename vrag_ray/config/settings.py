@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -19,6 +18,7 @@ from vrag_ray.config.embedding import MINILM, NO_MODEL, RerankerConfig, SpaceCon
 from vrag_ray.config.index import IndexConfig
 from vrag_ray.config.model import OpenAiConfig, VllmConfig
 from vrag_ray.config.serving import ServingConfig
+from vrag_ray.config.yaml_file import read_yaml
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, VragError
 from vrag_ray.types.collection_names import own_name
 from vrag_ray.types.errors import validation_message
@@ -140,10 +140,7 @@ def load_settings(path: Path | None = None) -> Settings:
     """Read ``path`` (YAML, optional) under the environment. Errors name the file and the field."""
     values: object = {}
     if path is not None:
-        try:
-            values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        except (OSError, yaml.YAMLError) as error:
-            raise VragError(f"cannot read the configuration {path}: {error}") from error
+        values = read_yaml(path) or {}
         if not isinstance(values, dict):
             raise VragError(f"the configuration {path} must be a mapping of names to values")
     try:

@@ -8,7 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from vrag_ray.config import (
@@ -22,6 +21,7 @@ from vrag_ray.config import (
     VllmConfig,
 )
 from vrag_ray.config.embedding import with_text_space
+from vrag_ray.config.yaml_file import read_yaml
 from vrag_ray.policies.llm.prompt_limits import ModelLimits, context_of
 from vrag_ray.policies.registry import wire_protocol
 from vrag_ray.questions.grounding import GroundingMeasure
@@ -332,10 +332,7 @@ def preset_values(preset: str) -> dict[str, object]:
 
 
 def _yaml(path: Path) -> dict[str, object]:
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise VragError(f"cannot read the configuration {path}: {error}") from error
+    values = read_yaml(path)
     if not isinstance(values, dict):
         raise VragError(f"the configuration {path} must be a mapping of names to values")
     if "world" in values:

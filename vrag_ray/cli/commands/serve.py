@@ -115,13 +115,11 @@ def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:
 
     if path is None:
         return load_settings(None), []
-    import yaml
     from pydantic import ValidationError
 
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise VragError(f"cannot read the configuration {path}: {error}") from error
+    from vrag_ray.config.yaml_file import read_yaml
+
+    content = read_yaml(path)
     if not isinstance(content, dict) or "applications" not in content:
         return load_settings(path), []
     ours = [application for application in content["applications"] if application.get("import_path") == APPLICATION]
