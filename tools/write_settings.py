@@ -25,7 +25,8 @@ HEAD = """\
 
 Every setting, its default and what it means, for `--config FILE`, the `settings` of a Serve config and Python's
 `Settings`. A file is YAML (`agent: {max_steps: 8}`); an environment variable wins over it: `VRAG_AGENT__MAX_STEPS=8`,
-nested names joined by two underscores. An unknown name is refused. This page is written by `tools/write_settings.py`.
+nested names joined by two underscores. An unknown name is refused, and so is a variable `VRAG_…` with two underscores,
+or nearly the name of a setting, that is none. This page is written by `tools/write_settings.py`.
 """
 LIMITS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "below {}"}
 

@@ -63,3 +63,52 @@ def test_a_key_that_is_given_twice_is_refused_at_its_place(tmp_path: Path) -> No
     path.write_text("agent:\n  max_steps: 8\n  max_steps: 9\n")
     with pytest.raises(VragError, match="the key max_steps is given twice, in lines 2 and 3"):
         load_settings(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("agent: {max_step: 8}", r"at agent\.max_step: there is no such setting; did you mean agent\.max_steps\?"),
+        ("agnt: {max_steps: 8}", r"at agnt: there is no such setting; did you mean agent\?"),
+        ("max_steps: 8", r"at max_steps: there is no such setting; did you mean agent\.max_steps\?"),
+        ("spaces: {text: {modle: minilm}}", r"did you mean spaces\.text\.model\?"),
+        ("agent: {zzz: 1}", r"at agent\.zzz: there is no such setting$"),
+    ],
+)
+def test_a_misspelled_setting_names_the_nearest(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "vrag.yaml"
+    path.write_text(text)
+    with pytest.raises(VragError, match=says):
+        load_settings(path)
+
+
+def test_a_misspelled_setting_of_a_training_names_the_nearest(tmp_path: Path) -> None:
+    path = tmp_path / "rl.yaml"
+    path.write_text("name: a\nexamples: b\nsteps: 1\nenvironment: {colection: c}\nmodel: {path: d}\n")
+    with pytest.raises(VragError, match=r"did you mean environment\.collection\?"):
+        load_training(path, RLConfig)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("VRAG_AGNT__MAX_STEPS", "VRAG_AGENT__MAX_STEPS"),
+        ("VRAG_COLECTION", "VRAG_COLLECTION"),
+        ("VRAG_AGENT_MAX_STEPS", "VRAG_AGENT__MAX_STEPS"),
+        ("VRAG_GPU", "VRAG_GPUS"),
+    ],
+)
+def test_a_misspelled_variable_names_the_nearest(monkeypatch: pytest.MonkeyPatch, name: str, meant: str) -> None:
+    monkeypatch.setenv(name, "5")
+    with pytest.raises(VragError, match=rf"the variable {name} is no setting: did you mean {meant}\?"):
+        load_settings()
+
+
+def test_variables_of_other_uses_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = {"VRAG_API_KEYS": "a", "VRAG_URL": "b", "VRAG_IMAGE_TAG": "c", "VRAG_SERVING_PORT": "tcp://10.0.0.1:80"}
+    for name, value in others.items():
+        monkeypatch.setenv(name, value)
+    assert load_settings() == load_settings()
+    monkeypatch.setenv("VRAG_NOTHING__LIKE_IT", "5")
+    with pytest.raises(VragError, match=r"the variable VRAG_NOTHING__LIKE_IT is no setting: docs/settings\.md"):
+        load_settings()

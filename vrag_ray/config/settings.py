@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -18,10 +19,10 @@ from vrag_ray.config.embedding import MINILM, NO_MODEL, RerankerConfig, SpaceCon
 from vrag_ray.config.index import IndexConfig
 from vrag_ray.config.model import OpenAiConfig, VllmConfig
 from vrag_ray.config.serving import ServingConfig
+from vrag_ray.config.setting_names import NESTED, PREFIX, fault_of, refuse_unknown_variables
 from vrag_ray.config.yaml_file import read_yaml
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, VragError
 from vrag_ray.types.collection_names import own_name
-from vrag_ray.types.errors import validation_message
 
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[^\s/,*?#&][^/,*?#&]{0,63}$")]
 
@@ -30,8 +31,8 @@ class Settings(BaseSettings):
     """The whole configuration of one process."""
 
     model_config = SettingsConfigDict(
-        env_prefix="VRAG_",
-        env_nested_delimiter="__",
+        env_prefix=PREFIX,
+        env_nested_delimiter=NESTED,
         extra="forbid",
         frozen=True,
         nested_model_default_partial_update=True,
@@ -138,6 +139,7 @@ class Settings(BaseSettings):
 
 def load_settings(path: Path | None = None) -> Settings:
     """Read ``path`` (YAML, optional) under the environment. Errors name the file and the field."""
+    refuse_unknown_variables(Settings, os.environ)
     values: object = {}
     if path is not None:
         values = read_yaml(path) or {}
@@ -146,8 +148,5 @@ def load_settings(path: Path | None = None) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise VragError(
-            f"the configuration {path or '(environment)'} is wrong at {where}: {validation_message(first)}"
-        ) from error
+        fault = fault_of(Settings, error)
+        raise VragError(f"the configuration {path or '(environment)'} is wrong at {fault}") from error

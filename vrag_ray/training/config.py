@@ -21,6 +21,7 @@ from vrag_ray.config import (
     VllmConfig,
 )
 from vrag_ray.config.embedding import with_text_space
+from vrag_ray.config.setting_names import fault_of
 from vrag_ray.config.yaml_file import read_yaml
 from vrag_ray.policies.llm.prompt_limits import ModelLimits, context_of
 from vrag_ray.policies.registry import wire_protocol
@@ -29,7 +30,6 @@ from vrag_ray.training.algorithms.algorithm import Algorithm, Credit
 from vrag_ray.training.algorithms.credit_assignment import algorithm_of, user_assign
 from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.types import VragError
-from vrag_ray.types.errors import validation_message
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Section)
@@ -302,11 +302,8 @@ def load_training(path: Path, kind: type[T]) -> T:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise VragError(
-            f"the configuration {path} is wrong at {where or 'the top'}: {validation_message(first)}"
-        ) from error
+        fault = fault_of(kind, error)
+        raise VragError(f"the configuration {path} is wrong at {fault}") from error
 
 
 def presets() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -117,6 +118,7 @@ def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:
         return load_settings(None), []
     from pydantic import ValidationError
 
+    from vrag_ray.config.setting_names import fault_of, refuse_unknown_variables
     from vrag_ray.config.yaml_file import read_yaml
 
     content = read_yaml(path)
@@ -128,14 +130,11 @@ def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:
     args = dict(ours[0].get("args") or {})
     http = content.get("http_options") or {}
     args["serving"] = {**(args.get("serving") or {}), **{k: http[k] for k in ("host", "port") if k in http}}
+    refuse_unknown_variables(Settings, os.environ)
     try:
         settings = Settings.model_validate(args)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        from vrag_ray.types.errors import validation_message
-
-        raise VragError(f"{path} is wrong at args.{where}: {validation_message(first)}") from error
+        raise VragError(f"{path} is wrong at args.{fault_of(Settings, error)}") from error
     plain = {"name", "num_replicas"}
     deployments = ours[0].get("deployments") or []
     return settings, [
