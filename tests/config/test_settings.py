@@ -112,3 +112,26 @@ def test_variables_of_other_uses_are_passed_over(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("VRAG_NOTHING__LIKE_IT", "5")
     with pytest.raises(VragError, match=r"the variable VRAG_NOTHING__LIKE_IT is no setting: docs/settings\.md"):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "corpus: {limits: {memory_mb: 0}}",
+        "corpus: {limits: {max_file_mb: -1}}",
+        "corpus: {limits: {max_pages: 0}}",
+        "corpus: {ocr_dpi: 0}",
+        "corpus: {window_words: 20, window_overlap: 20}",
+        "agent: {abstain_below: 50}",
+        "agent: {deadline_s: 0}",
+        "agent: {energy_feedback: -0.1}",
+        "serving: {port: 70000}",
+        "serving: {max_upload_mb: 0}",
+        "index: {threads: 0}",
+    ],
+)
+def test_a_limit_under_which_nothing_works_is_refused_by_its_section(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "vrag.yaml"
+    path.write_text(text)
+    with pytest.raises(VragError, match=rf"wrong at {text.partition(':')[0]}\b.*"):
+        load_settings(path)

@@ -107,24 +107,24 @@ class AgentConfig(Section):
     """Replies of one run; at the last one only an answer is accepted."""
     search_top_k: int = Field(default=3, ge=1, le=50)
     """Results of one search of an agent."""
-    deadline_s: float = 600.0
+    deadline_s: float = Field(default=600.0, gt=0)
     """Of one run. A model on a CPU takes up to a minute a reply."""
-    memory_top_k: int = 5
+    memory_top_k: int = Field(default=5, ge=0)
     """Remembered pictures that a prompt shows, those of the highest energy."""
-    memory_pixels: int = 5 * 256 * 32 * 32
+    memory_pixels: int = Field(default=5 * 256 * 32 * 32, ge=0)
     """Of all remembered pictures of a prompt together."""
-    token_budget: int | None = None
+    token_budget: int | None = Field(default=None, ge=1)
     """Tokens read and written in one run; once they are spent, only an answer is accepted."""
-    energy_decay: float = 0.1
+    energy_decay: float = Field(default=0.1, ge=0)
     """How fast the energy of a remembered item decays with its age in nodes: by ``exp(-energy_decay)`` each."""
-    energy_feedback: float = 0.3
+    energy_feedback: float = Field(default=0.3, ge=0, le=1)
     """Share of the mean energy of its children that a node of the memory graph gains."""
     family: FamilyName | None = None
     """Of the model: its patches, and how it writes boxes. None: as the configuration of a served model
     says; of an endpoint's, Qwen3-VL for ``vimrag`` and Qwen2.5-VL for ``vrag``."""
-    picture_pixels: int = 1280 * 28 * 28
+    picture_pixels: int = Field(default=1280 * 28 * 28, ge=1)
     """Most pixels of a found picture."""
-    frame_pixels: int = 128 * 32 * 32
+    frame_pixels: int = Field(default=128 * 32 * 32, ge=1)
     """Most pixels of a frame of a found video."""
     max_reply_tokens: int = Field(default=2048, ge=16)
     """Of one reply of the model, thoughts and all."""
@@ -136,7 +136,7 @@ class AgentConfig(Section):
     short reply a sentence. A sentence that they do not say is ``unsupported``."""
     tags_results: int = Field(default=1, ge=1)
     """Pages that ``vrag`` is shown a search; the released checkpoint was trained on one."""
-    abstain_below: float = 0.5
+    abstain_below: float = Field(default=0.5, ge=0, le=1)
     """Evidence below this share of the question's informative words (IDF-weighted) is not an answer."""
 
     @field_validator("instruction")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from vrag_ray.config.section import Section
 
@@ -17,7 +18,7 @@ OFFICE_WALL_FACTOR = 5
 class DecodeLimits(Section):
     """What one decode of untrusted bytes may cost before its child process is killed."""
 
-    memory_mb: int = 2048
+    memory_mb: int = Field(default=2048, ge=1)
     """Address space of the child. Measured peaks: PDF text 0.3 GB, OCR of a page 1.2 GB, of a 50 Mpx picture 1.7 GB."""
     cpu_seconds: int = Field(default=20, ge=1)
     """CPU time of one unit. It depends on the file alone; a busy machine does not spend it."""
@@ -30,17 +31,17 @@ class DecodeLimits(Section):
     hangs."""
     office_wall_seconds: float | None = Field(default=None, gt=0)
     """None: five times ``office_seconds``."""
-    max_pixels: int = 50_000_000
+    max_pixels: int = Field(default=50_000_000, ge=1)
     """Of a picture, and of a frame of a video: a larger one is refused."""
-    max_pages: int = 20_000
+    max_pages: int = Field(default=20_000, ge=1)
     """Of a document, and clips of a video: a longer one is refused."""
-    max_frames: int = 32
+    max_frames: int = Field(default=32, ge=1)
     """Of a clip that a model is shown, at most."""
-    max_file_mb: int = 2048
+    max_file_mb: int = Field(default=2048, ge=1)
     """A larger file is refused."""
     max_text_mb: int = Field(default=200, ge=1)
     """Of a text file, which is read whole; its words take about 0.07 s of CPU a megabyte."""
-    max_text_chars_per_page: int = 200_000
+    max_text_chars_per_page: int = Field(default=200_000, ge=1)
     """The text of a page is cut there, with a notice."""
 
     @property
@@ -87,9 +88,9 @@ class CorpusConfig(Section):
     """Frames of a second of a clip that a model is shown, up to `limits.max_frames`."""
     ocr: bool = True
     """Read the words of scans, pictures and films."""
-    ocr_dpi: int = 150
+    ocr_dpi: int = Field(default=150, ge=36, le=1200)
     """Resolution at which a page is drawn for OCR."""
-    ocr_min_chars: int = 8
+    ocr_min_chars: int = Field(default=8, ge=0)
     """A page or image whose own text is shorter than this is read by OCR."""
     ocr_cache_mb: int = Field(default=512, ge=0)
     """Size of the cache of what OCR read, by the picture's content, on each machine that reads documents: in
@@ -97,6 +98,12 @@ class CorpusConfig(Section):
     speech_model: str = ""
     """The folder, or the id on Hugging Face, of a Whisper model for faster-whisper (extra `speech`), which reads the
     speech of sound recordings and of videos without subtitles. Empty: speech is not read, and a notice says so."""
+
+    @model_validator(mode="after")
+    def _windows_advance(self) -> Self:
+        if self.window_overlap >= self.window_words:
+            raise ValueError(f"window_overlap {self.window_overlap} must be below window_words {self.window_words}")
+        return self
 
 
 class IngestConfig(Section):

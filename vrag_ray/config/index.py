@@ -39,7 +39,7 @@ class IndexConfig(Section):
     num_gpus: float | None = Field(default=None, ge=0.0)
     """GPU share of one shard actor, in which all vectors are searched on the GPU. None: late interaction alone, on a
     free GPU that its vectors fit; 0: the CPU."""
-    threads: int | None = None
+    threads: int | None = Field(default=None, ge=1)
     """Threads that scan one query in a shard actor; by default all cores."""
     shard_timeout_s: float = Field(default=10.0, gt=0)
     """For one answer of a shard that works. Answers without it are partial, and say so."""

@@ -40,9 +40,9 @@ class OpenAiConfig(Section):
     """Offer the graph protocol's actions as functions, where the endpoint calls functions."""
     constraint: ReplyConstraint = ReplyConstraint.AUTO
     """The field of a request that holds a reply to its form."""
-    temperature: float | None = None
+    temperature: float | None = Field(default=None, ge=0)
     """None: as the endpoint has it."""
-    top_p: float | None = None
+    top_p: float | None = Field(default=None, gt=0, le=1)
     """None: as the endpoint has it."""
     timeout_s: float = Field(default=120.0, gt=0)
     """Without a word from the endpoint."""

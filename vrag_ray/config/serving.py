@@ -29,7 +29,7 @@ class ServingConfig(Section):
 
     host: str = "127.0.0.1"
     """Address that the service listens on."""
-    port: int = 8000
+    port: int = Field(default=8000, ge=0, le=65535)
     """Port that it listens on."""
     agent: AgentName | None = None
     """Who answers where a request names no agent. None: ``vimrag`` where there is a language model, else
@@ -37,17 +37,17 @@ class ServingConfig(Section):
     num_gpus: float | None = Field(default=None, ge=0.0)
     """GPU share of one replica of the retriever, which embeds queries and runs the reranker. None: up to half of a GPU,
     where a model of pages or a reranker is served and a GPU is left; 0: the CPU."""
-    max_upload_mb: int = 512
+    max_upload_mb: int = Field(default=512, ge=1)
     """Of one upload, all its files together."""
-    max_concurrent_runs: int = 64
+    max_concurrent_runs: int = Field(default=64, ge=1)
     """Runs of agents at once: more are answered 429."""
     max_concurrent_requests: int = Field(default=256, ge=1)
     """Of one gateway replica, runs and chats apart: more are answered 429 at once."""
-    kept_runs: int = 1000
+    kept_runs: int = Field(default=1000, ge=0)
     """Finished runs that are stored, the newest."""
-    heartbeat_s: float = 15.0
+    heartbeat_s: float = Field(default=15.0, gt=0)
     """After so long without an event a stream says that it is alive."""
-    refresh_s: float = 2.0
+    refresh_s: float = Field(default=2.0, gt=0)
     """How often the retriever looks for a newer collection version made by another process."""
     auth: Auth | None = None
     """Who may connect (see ``Auth``). By default: callers with a key where ``VRAG_API_KEYS`` is set, else this machine.
