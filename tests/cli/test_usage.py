@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.patience import HANGS_AFTER_S
+from tests.support.planted import document, plant
 from vrag_ray.cli.main import COMMANDS, main
 
 
@@ -117,3 +119,12 @@ def test_help_loads_no_heavy_package():
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANGS_AFTER_S, check=True
     )
     assert not heavy & set(done.stderr.split())
+
+
+def test_several_deleted_documents_are_one_json_value(capsys, tmp_path: Path):
+    root = tmp_path / "c"
+    plant(root, {"a": ["alpha"], "b": ["beta"], "c": ["gamma"]}, embedded=False)
+    ids = [document(name).doc_id for name in ("a", "b")]
+    code, out, _ = run(capsys, "delete", *ids, "-c", str(root), "--json")
+    assert code == 0
+    assert [(one["doc_id"], one["collection_version"]) for one in json.loads(out)] == [(each, 2) for each in ids]

@@ -110,11 +110,11 @@ def delete(
     with CollectionWriter(root) as writer:
         writer.delete(*found)
         version = writer.publish("delete")
+    if as_json:
+        typer.echo(json.dumps([{"doc_id": doc_id, "collection_version": version} for doc_id in found]))
+        return
     for document in found.values():
-        if as_json:
-            typer.echo(json.dumps({"doc_id": document.doc_id, "collection_version": version}))
-        else:
-            typer.echo(f"{document.title or document.uri} is deleted; the collection is at version {version}")
+        typer.echo(f"{document.title or document.uri} is deleted; the collection is at version {version}")
 
 
 def _title(document: Document) -> str:
