@@ -128,3 +128,19 @@ def test_several_deleted_documents_are_one_json_value(capsys, tmp_path: Path):
     code, out, _ = run(capsys, "delete", *ids, "-c", str(root), "--json")
     assert code == 0
     assert [(one["doc_id"], one["collection_version"]) for one in json.loads(out)] == [(each, 2) for each in ids]
+
+
+def test_an_empty_name_of_a_collection_is_called_empty(capsys, monkeypatch: pytest.MonkeyPatch):
+    assert run(capsys, "documents", "-c", "")[2] == "vrag: Invalid value: --collection is empty: name a folder\n"
+    monkeypatch.setenv("VRAG_COLLECTION", "")
+    _, _, err = run(capsys, "documents")
+    assert err == (
+        "vrag: the configuration (environment) is wrong at collection: it is empty: name a folder or a URI\n"
+    )
+
+
+def test_a_file_in_the_place_of_a_collection_is_called_a_file(capsys, tmp_path: Path):
+    file = tmp_path / "a.txt"
+    file.write_text("alpha")
+    code, _, err = run(capsys, "create", "-c", str(file))
+    assert (code, err) == (1, f"vrag: {file} is a file: choose an empty or new folder for the collection\n")

@@ -61,7 +61,11 @@ def load(config: Path | None, collection: str | None) -> Settings:
     from vrag_ray.config import load_settings
 
     settings = load_settings(config)
-    return with_changes(settings, {"collection": collection}) if collection is not None else settings
+    if collection is None:
+        return settings
+    if not collection.strip():
+        raise typer.BadParameter("--collection is empty: name a folder")
+    return with_changes(settings, {"collection": collection})
 
 
 def with_gpus(settings: Settings, gpus: int | None, url: str | None = None) -> Settings:

@@ -113,6 +113,13 @@ class Settings(BaseSettings):
             )
         return self
 
+    @field_validator("collection")
+    @classmethod
+    def _has_a_place(cls, collection: str) -> str:
+        if not collection.strip():
+            raise ValueError("it is empty: name a folder or a URI")
+        return collection
+
     @field_validator("spaces")
     @classmethod
     def _no_mode_as_a_name(cls, spaces: dict[str, SpaceConfig]) -> dict[str, SpaceConfig]:

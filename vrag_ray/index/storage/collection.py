@@ -90,6 +90,8 @@ class Collection:
     def open_or_create(cls, root: str | Path) -> Collection:
         files = CollectionFiles(str(root))
         if not files.exists(MARKER):
+            if files.is_local and Path(files.root).exists() and not Path(files.root).is_dir():
+                raise VragError(f"{root} is a file: choose an empty or new folder for the collection")
             if files.is_local and Path(files.root).is_dir() and any(Path(files.root).iterdir()):
                 raise VragError(f"{root} holds other files: choose an empty or new folder for the collection")
             files.write(MARKER, json.dumps(FORMAT).encode())
