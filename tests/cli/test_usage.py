@@ -144,3 +144,11 @@ def test_a_file_in_the_place_of_a_collection_is_called_a_file(capsys, tmp_path: 
     file.write_text("alpha")
     code, _, err = run(capsys, "create", "-c", str(file))
     assert (code, err) == (1, f"vrag: {file} is a file: choose an empty or new folder for the collection\n")
+
+
+@pytest.mark.parametrize("pages", ["nan", "inf", "1e30", "-5"])
+def test_a_plan_for_no_number_of_pages_says_so_at_once(capsys, pages: str):
+    code, _, err = run(capsys, "plan", "--pages", pages)
+    assert code == 1
+    assert "internal error" not in err
+    assert ("give a number above 0" in err) or ("give fewer --pages" in err)

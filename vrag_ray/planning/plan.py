@@ -7,7 +7,7 @@ dimensions, f the fraction of the rows that an index scans, c cores of a shard, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 
 from vrag_ray.planning.units import SpaceSize, Units
 from vrag_ray.types import VragError
@@ -125,7 +125,7 @@ def _training_products(rows: float, need: Need) -> float:
 
 def _check(need: Need) -> None:
     for name in ("pages", "qps", "latency_s", "node_memory_bytes", "node_cores", "shard_cores", "replicas"):
-        if getattr(need, name) <= 0:
+        if not 0 < getattr(need, name) < inf:
             raise VragError(f"{name} is {getattr(need, name):g}: give a number above 0")
     if need.rl_workers < 0:
         raise VragError(f"rl_workers is {need.rl_workers}: give 0 (no training) or more")

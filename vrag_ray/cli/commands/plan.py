@@ -12,6 +12,8 @@ import typer
 from vrag_ray.cli.options import JsonFlag
 from vrag_ray.types.copies import with_changes
 
+MOST_SHARDS = 20_000
+
 
 def plan(
     pages: Annotated[float, typer.Option(help="Pages in the collection, such as 1e8.")],
@@ -25,8 +27,8 @@ def plan(
     node_cores: Annotated[int, typer.Option(help="Cores of a node.")] = 16,
     shard_cores: Annotated[int, typer.Option(help="Cores of a shard (`index.threads`).")] = 4,
     replicas: Annotated[int, typer.Option(help="Copies of each shard; 2 survive a lost node.")] = 1,
-    gpus: Annotated[int, typer.Option(help="GPUs that embed; 0: embed on the nodes' cores.")] = 0,
-    batch: Annotated[int, typer.Option(help="Pages that a GPU embeds at once.")] = 8,
+    gpus: Annotated[int, typer.Option(min=0, help="GPUs that embed; 0: embed on the nodes' cores.")] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="Pages that a GPU embeds at once.")] = 8,
     rl_workers: Annotated[
         int, typer.Option(help="Workers of a `vrag train rl` that searches it; each has its own copy.")
     ] = 0,
@@ -125,6 +127,11 @@ def _waits(shards: int, replicas: int, scan_s: float, qps: float, stragglers: fl
     model = FanOutModel(
         qps, shards, replicas, scan_s, is_exponential=False, stragglers=stragglers, straggler_factor=10.0
     )
+    if shards > MOST_SHARDS:
+        raise VragError(
+            f"{shards:,} shards are more than the {MOST_SHARDS:,} whose waits are simulated: give fewer --pages, more "
+            "--latency-ms, --shard-cores or --node-ram-gb, or a smaller part of the rows with --scanned"
+        )
     if not 0 <= stragglers <= 1:
         raise VragError(f"stragglers is {stragglers:g}: give a part of the scans, 0 to 1")
     if model.busy >= 1:
