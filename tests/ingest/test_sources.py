@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.ingest_material import settings_for
 from tests.support.object_store import Bucket
+from tests.support.planted import plant
 from vrag_ray.corpus.model import Probe
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.index.search.lexical import lexical_search
@@ -261,3 +262,13 @@ def test_a_fault_of_the_program_costs_one_file_and_is_tried_again(
 def test_a_collection_is_not_made_where_the_path_is_not_utf8(latin: Path) -> None:
     with pytest.raises(VragError, match=r"cannot be in .*/b%FCcher/c: that path is not UTF-8.* --collection"):
         Collection.open(latin / "c")
+
+
+def test_a_collection_that_is_given_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("alpha")
+    root = tmp_path / "c"
+    plant(root, {"a": ["alpha"]}, embedded=False)
+    listing = list_sources([tmp_path / "a.txt", root])
+    assert [source.name for source in listing.sources] == ["a.txt"]
+    assert listing.left_out == [(LeftOut.COLLECTION, str(root))]
+    assert list_sources([root]).sources == []

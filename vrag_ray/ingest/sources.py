@@ -223,6 +223,9 @@ def _local(path: Path, listing: Listing) -> list[Source]:
     if path.is_file():
         return [_alone(path)]
     if path.is_dir():
+        if _is_collection(path):
+            listing.left_out.append((LeftOut.COLLECTION, shown_name(str(path))))
+            return []
         root = str(path.absolute())
         return [replace(file_source(file), folder=root, walked=True) for file in _walked(path, listing)]
     if _PATTERN & set(str(path)):
