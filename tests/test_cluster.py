@@ -19,6 +19,7 @@ from tests.support.patience import HANGS_AFTER_S
 from tests.support.signals import heeding_interrupts
 from vrag_ray.cli.main import main
 from vrag_ray.cluster import left_running, refuse_lost_output
+from vrag_ray.signals import signals_held, terminated_like_interrupted
 
 
 @pytest.fixture
@@ -239,7 +240,7 @@ decoded = pipeline.decoded_few
 
 def terminated(sources, meta, job):
     yield from decoded(sources, meta, job)
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
     time.sleep(60)
 
 pipeline.decoded_few = terminated
@@ -247,23 +248,36 @@ sys.exit(main(["ingest", "note.txt", "--collection", "mine"]))
 """
 
 
-def test_sigterm_ends_an_ingest_with_one_line_that_says_what_is_committed(tmp_path: Path):
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGTERM, "terminated"), (signal.SIGHUP, "hung up")])
+def test_a_signal_ends_an_ingest_with_one_line_that_says_what_is_committed(
+    tmp_path: Path, number: signal.Signals, word: str
+):
     (tmp_path / "note.txt").write_text("a note", encoding="utf-8")
     ended = subprocess.run(
-        [sys.executable, "-c", TERMINATED],
+        [sys.executable, "-c", TERMINATED, number.name],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=HANGS_AFTER_S,
         check=False,
     )
-    assert ended.returncode == 128 + signal.SIGTERM
+    assert ended.returncode == 128 + number
     assert ended.stderr.splitlines()[-1] == (
-        f"vrag: terminated: 1 page of this run is committed, and version 1 of {tmp_path / 'mine'} has 1 document. "
+        f"vrag: {word}: 1 page of this run is committed, and version 1 of {tmp_path / 'mine'} has 1 document. "
         "The same command goes on from there"
     )
-    assert "SIGTERM" not in ended.stderr
+    assert number.name not in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_what_nohup_starts_goes_on_after_its_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with terminated_like_interrupted(), signals_held() as held:
+            signal.raise_signal(signal.SIGHUP)
+        assert held.received == []
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_processes_that_end_while_they_are_looked_for_are_no_error() -> None:

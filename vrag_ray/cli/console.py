@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from typing import TextIO
 
@@ -74,7 +74,9 @@ def report_interrupt(interrupt: KeyboardInterrupt) -> int:
     """Print what an interruption says, in one line, and return the exit code that it stands for."""
     from vrag_ray.signals import exit_code, word_for
 
-    typer.echo(f"vrag: {' '.join(str(interrupt).split()) or word_for(interrupt)}", err=True)
+    # A terminal that was closed takes no line.
+    with suppress(OSError):
+        typer.echo(f"vrag: {' '.join(str(interrupt).split()) or word_for(interrupt)}", err=True)
     return exit_code(interrupt)
 
 

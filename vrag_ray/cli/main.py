@@ -1,6 +1,6 @@
 """``vrag``: the command line. Errors are one line on standard error; exit code 1 means failed, 2 wrongly used.
 
-130 means interrupted by Ctrl-C, 143 by SIGTERM.
+130 means interrupted by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations
