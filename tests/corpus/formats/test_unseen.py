@@ -24,8 +24,8 @@ def read(path: Path, data: bytes | str, format_: Format) -> tuple[str, list[str]
     text: list[str] = []
     for part in parts:
         with part.open() as document:
-            text += (page.get_text() for page in document)
-    return " ".join(" ".join(text).split()), notices
+            text += (word[4] for page in document for word in page.get_text("words"))
+    return " ".join(text), notices
 
 
 def changed(data: bytes, **changes: Change) -> bytes:
@@ -204,6 +204,16 @@ def test_a_hidden_sheet_is_left_out_and_named(tmp_path: Path, state: str) -> Non
         ("", f'<p style="DISPLAY : NONE !important">{SECRET}</p>'),
         ("", f'<div class=x style="opacity:0"><p>{SECRET}</p></div>'),
         ("", f'<p style="font-size:0">{SECRET}</p>'),
+        ("", f'<p style="font: 0/0 a">{SECRET}</p>'),
+        ("", f'<div style="visibility:hidden">{SECRET}</div>'),
+        ("", f"<table><tr hidden><td>{SECRET}</td></tr></table>"),
+        ("", f'<table style="font-size:0">{2 * f"<tr><td>{SECRET}</td><td>{SECRET}</td></tr>"}</table>'),
+        (
+            "",
+            f"<table>{2 * ('<tr>' + 2 * f'<td style=font-size:0>{SECRET}</td>' + '</tr>')}</table>".replace(
+                "font-size:0", "'font-size:0'"
+            ),
+        ),
         ("", f'<p style="position:absolute;left:-9999px">{SECRET}</p>'),
         ("", f"<noscript>{SECRET}</noscript>"),
         ("", f"<dialog id=open><p>{SECRET}</p></dialog>"),
@@ -215,6 +225,23 @@ def test_a_hidden_sheet_is_left_out_and_named(tmp_path: Path, state: str) -> Non
 )
 def test_what_styles_hide_of_a_web_page_is_left_out(tmp_path: Path, head: str, body: str) -> None:
     page = f"<html><head>{head}</head><body><p style='font-size:1.5em;opacity:0.9'>{SEEN}</p>{body}</body></html>"
+    assert read(tmp_path / "a", page, Format.HTML)[0] == SEEN
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("", '<div style="font-size:0"><p style="font-size:14px">{}</p></div>'),
+        ("", '<div class="a hidden b">{}</div>'),
+        ("", '<div style="font-size: 1px; line-height:0"><span style="font:14px/2 serif">{}</span></div>'),
+        ("<style>.row{font-size:0}.col{font-size:1rem}</style>", '<div class="row"><p class="col">{}</p></div>'),
+        ("<style>body{visibility:hidden}.a{visibility:visible}</style>", '<p class="a">{}</p>'),
+        ("", '<div style="visibility:hidden"><p style="visibility:visible">{}</p></div>'),
+        ("<style>.a{opacity:0;animation:in 1s forwards}</style>", '<p class="a">{}</p>'),
+    ],
+)
+def test_what_shows_itself_in_what_is_hidden_is_read(tmp_path: Path, head: str, body: str) -> None:
+    page = f"<html><head>{head}</head><body>{body.format(SEEN)}</body></html>"
     assert read(tmp_path / "a", page, Format.HTML)[0] == SEEN
 
 
@@ -341,3 +368,18 @@ def test_text_that_is_struck_out_on_a_slide_is_left_out_and_counted(tmp_path: Pa
         slide2=lambda xml: xml.replace(f"<a:t>{SECRET}", f'<a:rPr lang="en" strike="sngStrike"/><a:t>{SECRET}'),
     )
     assert read(tmp_path / "a", struck, Format.PPTX) == (SEEN, ["of slide 2 5 words are left out: they are struck out"])
+
+
+@pytest.mark.parametrize(
+    ("sheet", "is_seen"),
+    [
+        (".d-none{display:none!important}@media (min-width:768px){.d-md-block{display:block!important}}", True),
+        (r".hidden{display:none}@media (min-width:48rem){.md\:block{display:block}}", True),
+        (r"@media (max-width:600px){.hidden{display:none}}", True),
+        (r"@media (min-width:600px){.md\:block{display:none}}", False),
+    ],
+)
+def test_what_a_desktop_shows_of_a_responsive_page_is_read(tmp_path: Path, sheet: str, is_seen: bool) -> None:
+    body = f'<p>{SEEN}</p><div class="d-none d-md-block hidden md:block">{SECRET}</div>'
+    page = f"<html><head><style>{sheet}</style></head><body>{body}</body></html>"
+    assert read(tmp_path / "a", page, Format.HTML)[0] == (f"{SEEN} {SECRET}" if is_seen else SEEN)

@@ -38,6 +38,7 @@ from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import GAPS, with_gaps
+from vrag_ray.corpus.formats.web_sheets import for_screen
 from vrag_ray.corpus.formats.web_tables import with_drawn_tables
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import OFFICE_REMEDIES, REFLOWED, Format
@@ -130,7 +131,8 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
         data, notice = markup_in_utf8(path.read_bytes())
         if format_ is not Format.FB2:
             seen = seen_page if format_ is Format.HTML else seen_drawing
-            markup = seen(with_written_formulas(data.decode("utf-8", "replace")))
+            markup = with_written_formulas(data.decode("utf-8", "replace"))
+            markup = seen(for_screen(markup) if format_ is Format.HTML else markup)
             if format_ is Format.HTML:
                 markup = with_gaps(with_drawn_colours(markup))
             data = markup.encode("utf-8", "replace")

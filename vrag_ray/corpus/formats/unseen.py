@@ -44,14 +44,28 @@ _NO_FILL = re.compile(r"<a:noFill\s*/>|<a:solidFill>(?:(?!</a:solidFill>).)*<a:a
 _SIZE_ON_SLIDE = re.compile(r"\bsz=\"(\d+)\"")
 _LINES_OF_SLIDE = re.compile(r"<a:t>([^<]*)</a:t>")
 _NOTHING = re.compile(
-    r"""display\s*:\s*none | visibility\s*:\s*(?:hidden|collapse)
-    | (?:^|[;\s])(?:font-size|opacity)\s*:\s*0*\.?0+(?:px|pt|em|rem|%)?\s*(?:!|;|$)
-    | font-size\s*:\s*(?:0?\.\d+|1(?:\.\d+)?)(?:px|pt)\s*(?:!|;|$)
+    r"""display\s*:\s*none
     | clip\s*:\s*rect\(\s*[01](?:px)?[,\s]+[01](?:px)?[,\s]+[01](?:px)?[,\s]+[01](?:px)?\s*\)
     | (?:left|top|right|text-indent|margin-left)\s*:\s*-\d{4,}(?:px|pt)
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_NO_OPACITY = re.compile(r"(?:^|[;\s])opacity\s*:\s*0*\.?0+%?\s*(?:!|;|$)", re.IGNORECASE)
+_FADES_IN = re.compile(r"(?:^|[;\s])(?:-webkit-)?animation(?:-name)?\s*:\s*(?!none\b)\w", re.IGNORECASE)
+_VISIBILITY = re.compile(r"(?:^|[;\s])visibility\s*:\s*(hidden|collapse|visible)\b", re.IGNORECASE)
+_SIZE_STATED = re.compile(
+    r"(?:^|[;\s])font(?:-size)?\s*:[^;]*?(?:\d(?:px|pt|pc|rem|cm|mm|in|q|v[wh]|vmin|vmax)\b|medium|small|large)",
+    re.IGNORECASE,
+)
+_NO_SIZE = re.compile(
+    r"""(?:^|(?<=[;\s]))(?:
+    font-size\s*:\s*(?:0*\.?0+(?:px|pt|em|rem|%|vw)?|(?:0?\.\d+|1(?:\.\d+)?)(?:px|pt))
+    | font\s*:\s*0(?:px|pt|em|rem|%)?\s*(?:/\s*[\w.%]+)?\s[^;!]*?
+    )\s*(?=!|;|$)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_NO_SIZE_AS_DRAWN = "font-size:0px"
+"""MuPDF takes no other nought."""
 _FLAT = re.compile(r"(?:^|[;\s])(?:max-)?height\s*:\s*0*\.?0+(?:px|pt|em|rem|%|vh)?\s*(?:!|;|$)", re.IGNORECASE)
 _CLIPS = re.compile(r"(?:^|[;\s])overflow(?:-y)?\s*:\s*(?:hidden|clip)\b", re.IGNORECASE)
 """What stands out of an element of no height is seen without this, and in its padding, as videos do."""
@@ -65,33 +79,61 @@ _LAST_OF_SELECTOR = re.compile(r"([\w-]*)((?:\.[\w-]+)*)\s*$")
 """The name and the classes of the element that a selector is for."""
 TAG = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s+[^\s=>/]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]+))?)*)\s*(/?)>")
 STYLE_VALUE = re.compile(r"\bstyle\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+_HIDDEN = re.compile(r"\shidden(?=[\s=]|$)", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"\b(display|visibility)\s*=\s*[\"']\s*(none|hidden|collapse)\s*[\"']", re.IGNORECASE)
 SHEET = re.compile(r"(<style\b[^>]*>)(.*?)(</style>)", re.IGNORECASE | re.DOTALL)
 BLOCK = re.compile(r"\{([^{}]*)\}")
-_SCREEN = re.compile(r"@media\s+(?:only\s+)?(?:screen|all)\s*\{((?:[^{}]*\{[^{}]*\})*\s*)\}", re.IGNORECASE)
 
 
 def hides(style: str) -> bool:
-    """Whether the declarations of a style sheet or of a ``style`` attribute leave nothing to be seen."""
-    return bool(_NOTHING.search(style) or (_FLAT.search(style) and _CLIPS.search(style) and "padding" not in style))
+    """Whether the declarations of a style sheet or of a ``style`` attribute leave nothing of an element to be seen,
+    whatever stands in it."""
+    return bool(
+        _NOTHING.search(style)
+        or (_NO_OPACITY.search(style) and not _FADES_IN.search(style))
+        or (_FLAT.search(style) and _CLIPS.search(style) and "padding" not in style)
+    )
+
+
+def states_visible(style: str) -> bool | None:
+    """Whether declarations make visible what does not state otherwise; None where they do not tell."""
+    stated = _VISIBILITY.findall(style)
+    return None if not stated else stated[-1].lower() == "visible"
+
+
+def states_size(style: str) -> bool | None:
+    """Whether declarations give type a size that can be read; None where they do not tell."""
+    if _NO_SIZE.search(style):
+        return False
+    # A share of a type without a size has none.
+    return True if _SIZE_STATED.search(style) else None
 
 
 def seen_page(html: str) -> str:
-    """A web page in which what its styles hide is hidden as MuPDF understands it: by ``display: none``."""
+    """A web page in which what its styles hide is hidden as MuPDF understands it: by ``display: none``, and where what
+    stands in it may be seen, by type without a size."""
 
     def mark(found: re.Match[str]) -> str:
         style = STYLE_VALUE.search(found[2])
-        name = found[1].lower()
-        is_closed = name == "noscript" or (name == "dialog" and not _OPEN.search(STYLE_VALUE.sub("", found[2])))
-        unseen = is_closed or (style is not None and hides(style[1] or style[2] or ""))
-        rest = STYLE_VALUE.sub("", found[2])
-        return f'<{found[1]} style="display:none"{rest}{found[3]}>' if unseen else found[0]
+        name, stated = found[1].lower(), (style[1] or style[2] or "") if style is not None else ""
+        attributes = _QUOTED.sub("", found[2])
+        is_closed = name == "noscript" or (name == "dialog" and not _OPEN.search(attributes))
+        if is_closed or hides(stated) or _HIDDEN.search(attributes):
+            return f'<{found[1]} style="display:none"{STYLE_VALUE.sub("", found[2])}{found[3]}>'
+        if style is None or not _NO_SIZE.search(stated):
+            return found[0]
+        start, end = style.span(1 if style[1] else 2)
+        return f"<{found[1]}{found[2][:start]}{drawn(stated)}{found[2][end:]}{found[3]}>"
+
+    def drawn(style: str) -> str:
+        return _NO_SIZE.sub(_NO_SIZE_AS_DRAWN, style)
 
     def with_none(found: re.Match[str]) -> str:
-        return f"{{{found[1]};display:none}}" if hides(found[1]) else found[0]
+        return f"{{{found[1]};display:none}}" if hides(found[1]) else f"{{{drawn(found[1])}}}"
 
     def marked_sheet(found: re.Match[str]) -> str:
-        return found[1] + BLOCK.sub(with_none, _SCREEN.sub(r"\1", found[2])) + found[3]
+        return found[1] + BLOCK.sub(with_none, found[2]) + found[3]
 
     return SHEET.sub(marked_sheet, TAG.sub(mark, html))
 
@@ -110,7 +152,7 @@ def without_struck(html: str) -> str:
     struck: set[str] = set()
 
     def unstruck_sheet(found: re.Match[str]) -> str:
-        sheet, parts, end = _SCREEN.sub(r"\1", found[2]), list[str](), 0
+        sheet, parts, end = found[2], list[str](), 0
         for block in BLOCK.finditer(sheet):
             selectors, declared = sheet[end : block.start()].split(","), block[1]
             last = [match for selector in selectors if (match := _LAST_OF_SELECTOR.search(selector))]
@@ -148,7 +190,9 @@ def seen_drawing(svg: str) -> str:
 
     def mark(found: re.Match[str]) -> str:
         style = STYLE_VALUE.search(found[2])
-        unseen = _ATTRIBUTE.search(found[2]) or (style is not None and hides(style[1] or style[2] or ""))
+        stated = (style[1] or style[2] or "") if style is not None else ""
+        is_plain = states_visible(stated) is not False and states_size(stated) is not False
+        unseen = _ATTRIBUTE.search(found[2]) or hides(stated) or not is_plain
         return f'<{found[1]} opacity="0"{found[2]}{found[3]}>' if unseen else found[0]
 
     return TAG.sub(mark, svg)

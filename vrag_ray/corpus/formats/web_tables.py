@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 
-from vrag_ray.corpus.formats.unseen import STYLE_VALUE, hides
+from vrag_ray.corpus.formats.unseen import STYLE_VALUE, hides, states_size
 from vrag_ray.corpus.tables import MAX_CELL_WORDS, MOST_HEADS, is_figure
 
 TYPE_SIZES = (9, 8, 7, 6)
@@ -110,12 +110,14 @@ def with_drawn_tables(html: str, width: float) -> str:
     """``html`` with its tables of short cells laid out row by row in ``width``, in points, and what tables that lay out
     a page set side by side one below the other.
 
-    Other tables that hold tables, and those that are mostly running text, are left as they are.
+    Other tables that hold tables, and those that are mostly running text, are left as they are; so are those whose type
+    has no size, since a size would show it.
     """
     inner: list[str] = []
 
     def set_apart(found: re.Match[str]) -> str:
-        inner.append(_stacked(found) or (found[0] if _INNER.search(found[2]) else _drawn(found, width)))
+        is_left = _INNER.search(found[2]) or _has_no_size(found[1])
+        inner.append(_stacked(found) or (found[0] if is_left else _drawn(found, width)))
         return f"<!--table {len(inner) - 1}-->"
 
     for _ in range(MOST_NESTED):
@@ -305,7 +307,14 @@ def _markup(cell: _Cell, style: str, widths: Mapping[int, float]) -> str:
     look = f"{style};white-space:normal;width:{width:.0f}px" if width is not None else style
     look += ";overflow-wrap:break-word" * cell.has_endless_word
     look += f";padding:1px {PADDING if cell.lines else 0}px"
+    if _has_no_size(cell.attributes):
+        look += ";font-size:0px"
     return f"<{cell.name}{_styled(cell.attributes, look)}{spans}>{cell.content}</{cell.name}>"
+
+
+def _has_no_size(attributes: str) -> bool:
+    style = STYLE_VALUE.search(attributes)
+    return style is not None and states_size(style[1] or style[2] or "") is False
 
 
 def _styled(attributes: str, look: str) -> str:

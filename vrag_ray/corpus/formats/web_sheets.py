@@ -1,0 +1,193 @@
+"""Style sheets of web pages as they hold on the screen of a desktop.
+
+MuPDF leaves out all that stands in ``@media``, knows no escapes in the names of classes, and takes the width of a
+window for 100 points.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vrag_ray.corpus.formats.unseen import BLOCK, SHEET, STYLE_VALUE, TAG
+
+WINDOW_WIDTH, WINDOW_HEIGHT = 1280, 720
+"""CSS pixels."""
+TYPE_SIZE = 16
+"""CSS pixels of an ``em`` in a condition on the window."""
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_MEDIA_OF_SHEET = re.compile(r"\smedia\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
+_BRACE = re.compile(r"@media\b([^{};]*)\{|[{}]", re.IGNORECASE)
+_QUERY = re.compile(r"\s*(?:(not|only)\s+)?(?:([a-z-]+)\b)?(.*)", re.IGNORECASE | re.DOTALL)
+_FEATURE = re.compile(r"\(([^()]*)\)")
+_LENGTH = re.compile(r"(\d*\.?\d+)(px|r?em)?")
+_RANGE = re.compile(r"<=|>=|<|>|=")
+_SIZES = {"width": WINDOW_WIDTH, "height": WINDOW_HEIGHT, "device-width": WINDOW_WIDTH, "device-height": WINDOW_HEIGHT}
+_HOLDS = {
+    "orientation": "landscape",
+    "hover": "hover",
+    "any-hover": "hover",
+    "pointer": "fine",
+    "any-pointer": "fine",
+    "prefers-color-scheme": "light",
+    "prefers-reduced-motion": "no-preference",
+    "scripting": "enabled",
+}
+_ESCAPED_CLASS = re.compile(r"\.(?=[A-Za-z_\\-])((?:[\w-]|\\[0-9a-fA-F]{1,6}\s?|\\[^\s0-9a-fA-F])+)")
+_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
+_PLAIN_SELECTOR = re.compile(r"([A-Za-z][\w-]*|\*)?((?:[.#][\w-]+)*)")
+_NAME = re.compile(r"[.#][\w-]+")
+_DECLARATION = re.compile(r"([\w-]+)\s*:\s*((?:\([^()]*\)|[^;()])*)")
+_BREAKS_SELECTORS = frozenset(',{}"\\')
+_OF_WINDOW = re.compile(r"(\bfont(?:-size)?\s*:\s*(?:[^;{}()\"']*\s)?)(\d*\.?\d+)v(w|h|min|max)\b", re.IGNORECASE)
+_SIDES = {
+    "w": WINDOW_WIDTH,
+    "h": WINDOW_HEIGHT,
+    "min": min(WINDOW_WIDTH, WINDOW_HEIGHT),
+    "max": max(WINDOW_WIDTH, WINDOW_HEIGHT),
+}
+
+
+def for_screen(html: str) -> str:
+    """``html`` with the rules of its style sheets that hold on the screen of a desktop, none of them in ``@media``."""
+
+    def held(found: re.Match[str]) -> str:
+        media = _MEDIA_OF_SHEET.search(found[1])
+        holds = media is None or applies(media[1] or media[2] or media[3] or "")
+        return found[1] + (sheet_for_screen(found[2]) if holds else "") + found[3]
+
+    def sized(found: re.Match[str]) -> str:
+        return STYLE_VALUE.sub(lambda style: in_pixels(style[0]), found[0])
+
+    return SHEET.sub(held, TAG.sub(sized, html) if _OF_WINDOW.search(html) else html)
+
+
+def sheet_for_screen(sheet: str) -> str:
+    """The rules of ``sheet`` that hold on the screen of a desktop, in their order, without comments."""
+    sheet = _COMMENT.sub("", sheet)
+    parts: list[str] = []
+    opened: list[bool | None] = []
+    """Of each open brace, whether the condition holds that it belongs to; None where it belongs to a rule."""
+    dropped = end = 0
+    """Open conditions that do not hold, and where the last brace ends."""
+    for brace in _BRACE.finditer(sheet):
+        if not dropped:
+            parts.append(sheet[end : brace.start()])
+        end = brace.end()
+        if brace[0] != "}":
+            holds = None if brace[1] is None else applies(brace[1])
+            opened.append(holds)
+            dropped += holds is False
+            parts += ["{"] if holds is None and not dropped else []
+        else:
+            holds = opened.pop() if opened else None
+            parts += ["}"] if holds is None and not dropped else []
+            dropped -= holds is False
+    if not dropped:
+        parts.append(sheet[end:])
+    return in_pixels(_ESCAPED_CLASS.sub(_by_attribute, "".join(parts)))
+
+
+def applies(queries: str) -> bool:
+    """Whether a list of media queries holds on the screen of a desktop. What is unknown does not."""
+    return not queries.strip() or any(_query_applies(query) for query in queries.lower().split(","))
+
+
+def in_pixels(style: str) -> str:
+    """Declarations whose type sizes are no shares of the window."""
+    return _OF_WINDOW.sub(lambda found: f"{found[1]}{float(found[2]) * _SIDES[found[3].lower()] / 100:g}px", style)
+
+
+def _query_applies(query: str) -> bool:
+    match = _QUERY.match(query)
+    assert match is not None
+    modifier, kind, conditions = match[1], match[2], match[3]
+    features = [_feature_holds(feature) for feature in _FEATURE.findall(conditions)]
+    holds = (any if re.search(r"\)\s*or\b", conditions) else all)(features)
+    holds = holds and kind in (None, "screen", "all")
+    return not holds if modifier == "not" else holds
+
+
+def _feature_holds(feature: str) -> bool:
+    name, _, value = (part.strip() for part in feature.partition(":"))
+    if name in _HOLDS:
+        return value in ("", _HOLDS[name])
+    bound, _, side = name.partition("-")
+    if bound in ("min", "max") and side in _SIZES and (length := _pixels(value)) is not None:
+        return _SIZES[side] >= length if bound == "min" else _SIZES[side] <= length
+    signs = _RANGE.findall(name)
+    terms = [_SIZES.get(term.strip(), _pixels(term.strip())) for term in _RANGE.split(name)]
+    return bool(signs) and all(
+        left is not None and right is not None and _compares(left, sign, right)
+        for left, sign, right in zip(terms, signs, terms[1:], strict=False)
+    )
+
+
+def _compares(left: float, sign: str, right: float) -> bool:
+    return (left < right and "<" in sign) or (left > right and ">" in sign) or (left == right and "=" in sign)
+
+
+def _pixels(length: str) -> float | None:
+    match = _LENGTH.fullmatch(length)
+    return None if match is None else float(match[1]) * (TYPE_SIZE if match[2] in ("em", "rem") else 1)
+
+
+def _by_attribute(found: re.Match[str]) -> str:
+    """The selector of a class whose name has escapes, without them; the same where others would not read it."""
+    if "\\" not in found[1]:
+        return found[0]
+    name = _ESCAPE.sub(lambda escape: chr(min(int(escape[1], 16), 0x10FFFF)) if escape[1] else escape[2], found[1])
+    return found[0] if _BREAKS_SELECTORS.intersection(name) else f'[class~="{name}"]'
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Declarations for elements of that tag ("" for any) with those classes and ids, and the rank of the rule: numbers
+    of its ids, classes and tags, and its place."""
+
+    tag: str
+    names: frozenset[str]
+    style: str
+    rank: tuple[int, int, int, int]
+
+
+class PlainRules:
+    """Rules of style sheets whose selectors name the tag, classes and id of an element, and nothing around it."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, list[_Rule]] = {}
+        """By one of the names that an element needs for them."""
+        self._count = 0
+
+    def add(self, sheet: str) -> None:
+        end = 0
+        sheet = sheet_for_screen(sheet.replace("<!--", "").replace("-->", ""))
+        for block in BLOCK.finditer(sheet):
+            for selector in sheet[end : block.start()].rpartition(";")[2].split(","):
+                if (match := _PLAIN_SELECTOR.fullmatch(selector.strip())) is not None and match[0]:
+                    tag, names = (match[1] or "").lower().strip("*"), frozenset(_NAME.findall(match[2]))
+                    ids = sum(name.startswith("#") for name in names)
+                    rank = (ids, len(names) - ids, bool(tag), self._count)
+                    self._rules.setdefault(min(names, default=tag), []).append(_Rule(tag, names, block[1], rank))
+                    self._count += 1
+            end = block.end()
+
+    def style_of(self, tag: str, attributes: Mapping[str, str | None]) -> str:
+        """The declarations that hold for an element: of each property the one that overrules the others."""
+        names = {f".{name}" for name in (attributes.get("class") or "").split()}
+        if id_ := attributes.get("id"):
+            names.add(f"#{id_}")
+        found = [
+            rule
+            for name in ("", tag, *names)
+            for rule in self._rules.get(name, ())
+            if rule.tag in ("", tag) and rule.names <= names
+        ]
+        styles = [rule.style for rule in sorted(found, key=lambda rule: rule.rank)]
+        held: dict[str, tuple[str, bool]] = {}
+        for name, stated in _DECLARATION.findall(";".join([*styles, attributes.get("style") or ""])):
+            value, sign, _ = stated.partition("!")
+            if sign or not held.get(name.lower(), ("", False))[1]:
+                held[name.lower()] = (value.strip(), bool(sign))
+        return ";".join(f"{name}:{value}" for name, (value, _) in held.items())
