@@ -258,3 +258,23 @@ def test_files_in_a_pdf_and_in_notes_on_its_pages_are_attachments(sandbox, portf
     assert sandbox.probe(portfolio, "portfolio.pdf").meta["attachments"] == 2
     attached = list(sandbox.attachments(portfolio, "portfolio.pdf"))
     assert attached == [("inner.txt", b"Herring: 6 percent."), ("note.txt", b"Words in a note.")]
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("", '<table><tr><td style="font-size:0px"><div style="font-size:13px">{}</div></table>'),
+        ("", '<div style="visibility:hidden">No<p style="visibility:visible">{}</p>no</div>'),
+        ("<style>.pre{{display:none!important}}</style>", '<div class="pre">No</div><p>{}</p>'),
+        ("<style>#top,.pre{{font-size:1px}}</style>", '<div class="pre">No</div><p>{}</p><i id=top>no</i>'),
+        ("<style>.a{{display:none}}@media (min-width:600px){{.a{{display:block}}}}</style>", "<p class=a>{}</p>"),
+        ("<style>@media (max-width:600px){{.a{{display:none}}}}</style>", "<p class=a>{}</p>"),
+        ("<style>.dark .a{{display:none}}</style>", "<p class=a>{}</p>"),
+        ("<style media=print>.a{{display:none}}</style>", "<p class=a>{}</p>"),
+        ("<!--[if mso]><style>.a{{display:none}}</style><![endif]-->", "<p class=a>{}</p>"),
+        ("", "<table><tr><td style=font-size:0>no<td>{}</table>"),
+        ("", "<ul><li style=font-size:0>no<li>{}</ul>"),
+    ],
+)
+def test_what_the_styles_of_a_message_show_is_read_and_nothing_else(head: str, body: str) -> None:
+    assert text_of_html(f"<head>{head.format()}</head>{body.format('The sail is red.')}") == "The sail is red."

@@ -11,7 +11,7 @@ import codecs
 import quopri
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email import policy
@@ -25,11 +25,12 @@ from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.named_rows import text_tables, with_named_rows
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage
 from vrag_ray.corpus.formats.text import TITLE_CHARS, check_size, divided_words, split_pieces
-from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, strikes
+from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, states_size, states_visible, strikes
 from vrag_ray.corpus.formats.uuencoded import without_encoded
 from vrag_ray.corpus.formats.web_encoding import stated_text
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import CONTROLS
+from vrag_ray.corpus.formats.web_sheets import PlainRules, applies
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
@@ -47,6 +48,14 @@ legend li main nav ol p pre section summary table tr ul
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
 _APART = frozenset(("td", "th", *CONTROLS))
 _VOID = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
+_CELL_TAGS = frozenset(("td", "th"))
+_ENDED_BY = {
+    "td": _CELL_TAGS,
+    "th": _CELL_TAGS,
+    "tr": _CELL_TAGS | {"tr"},
+    **{tag: frozenset((tag,)) for tag in ("p", "li", "option")},
+}
+"""Which open elements end where one of that tag begins."""
 _SUPERSCRIPT_TAG = "sup"
 _UNSEEN = frozenset(("head", "script", "style", "title", "template"))
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML = "0037", "0C1A", "0C1F", "0E04", "0E03", "1000", "1013"
@@ -305,15 +314,14 @@ def _plain_name(name: str) -> str:
     return " ".join(clean(name).replace("\\", "/").rpartition("/")[2].split())[:TITLE_CHARS] or "unnamed"
 
 
-def _is_unseen(tag: str, attrs: list[tuple[str, str | None]]) -> bool:
+def _is_unseen(tag: str, attributes: Mapping[str, str | None], style: str) -> bool:
     return (
         tag in _UNSEEN
         or tag in STRUCK_TAGS
-        or (tag == "dialog" and "open" not in dict(attrs))
-        or any(
-            name == "hidden" or (name == "style" and (hides(value or "") or strikes(value or "")))
-            for name, value in attrs
-        )
+        or "hidden" in attributes
+        or (tag == "dialog" and "open" not in attributes)
+        or hides(style)
+        or strikes(style)
     )
 
 
@@ -321,23 +329,54 @@ class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[str] = []
+        self._rules = PlainRules()
+        self._sheet: list[str] | None = None
+        """What has been read of the open style sheet."""
         self._unseen: list[str] = []
         """The open element that is not seen, and elements of the same name in it."""
+        self._open: list[tuple[str, bool, bool]] = []
+        """The open elements, whether they are invisible, and whether their type has no size: what stands in them may
+        state otherwise."""
         self._superscripts = 0
         """Open ``sup`` elements."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _VOID and (tag in self._unseen[:1] or (not self._unseen and _is_unseen(tag, attrs))):
-            self._unseen.append(tag)
+        if tag == "style" and applies(dict(attrs).get("media") or ""):
+            self._sheet = []
+        if tag not in _VOID:
+            if tag in self._unseen[:1]:
+                self._unseen.append(tag)
+            elif not self._unseen:
+                self._enter(tag, dict(attrs))
         self._superscripts += tag == _SUPERSCRIPT_TAG
         if tag in _BLOCKS:
             self.parts.append("\n")
         elif tag in _APART:
             self.parts.append(" ")
 
+    def _enter(self, tag: str, attributes: Mapping[str, str | None]) -> None:
+        style = self._rules.style_of(tag, attributes)
+        if _is_unseen(tag, attributes, style):
+            self._unseen.append(tag)
+            return
+        while self._open and self._open[-1][0] in _ENDED_BY.get(tag, ()):
+            self._open.pop()
+        _, is_invisible, is_small = self._open[-1] if self._open else ("", False, False)
+        if (visible := states_visible(style)) is not None:
+            is_invisible = not visible
+        if (readable := states_size(style)) is not None:
+            is_small = not readable
+        self._open.append((tag, is_invisible, is_small))
+
     def handle_endtag(self, tag: str) -> None:
+        if tag == "style" and self._sheet is not None:
+            self._rules.add("".join(self._sheet))
+            self._sheet = None
         if tag in self._unseen[:1]:
             self._unseen.pop()
+        elif not self._unseen:
+            at = next((at for at in reversed(range(len(self._open))) if self._open[at][0] == tag), len(self._open))
+            del self._open[at:]
         self._superscripts -= tag == _SUPERSCRIPT_TAG and self._superscripts > 0
         if tag in _BLOCKS:
             self.parts.append("\n")
@@ -345,7 +384,9 @@ class _Reader(HTMLParser):
             self.parts.append(" ")
 
     def handle_data(self, data: str) -> None:
-        if not self._unseen:
+        if self._sheet is not None:
+            self._sheet.append(data)
+        elif not self._unseen and not (self._open and any(self._open[-1][1:])):
             follows = bool(self.parts) and not self.parts[-1][-1:].isspace()
             text = superscript(data) if self._superscripts and follows else data
             self.parts.append(" ".join(text.split(" ")).replace("\n", " "))
