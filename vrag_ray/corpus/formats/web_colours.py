@@ -1,7 +1,8 @@
 """Web pages with their colours written as MuPDF draws them: words on a ground that it leaves out could not be read.
 
-It knows plain colours of style sheets. It draws no gradients and pictures behind text, resolves no custom properties,
-gives groups of rows no ground, and takes colours from attributes in part.
+It knows plain colours of style sheets, and of those with an opacity ``#rrggbbaa`` alone: in others it draws no words.
+It draws no gradients and pictures behind text or in it, resolves no custom properties, gives groups of rows no ground,
+and takes colours from attributes in part.
 """
 
 from __future__ import annotations
@@ -13,16 +14,26 @@ from PIL import ImageColor
 from vrag_ray.corpus.formats.unseen import BLOCK, SHEET, STYLE_VALUE, TAG
 
 MIDDLE_GREY = "#808080"
-"""In place of a picture behind text: light type and dark type differ from it."""
+"""In place of a picture behind text, or in it: light type and dark type, and such grounds, differ from it."""
 MOST_NESTED = 5
 """Custom properties that name each other."""
 _PROPERTY = re.compile(r"(--[\w-]+)\s*:\s*([^;{}]+)")
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
-_HSL = re.compile(r"hsla?\(\s*([\d.]+)(?:deg)?[\s,]+([\d.]+)%[\s,]+([\d.]+)%[^)]*\)", re.IGNORECASE)
+_NUMBER = r"(\d*\.?\d+)"
+_ALPHA = rf"\s*(?:[,/]\s*{_NUMBER}(%?)\s*)?\)"
+_RGB = re.compile(rf"rgba?\(\s*{_NUMBER}(%?)[\s,]+{_NUMBER}%?[\s,]+{_NUMBER}%?{_ALPHA}", re.IGNORECASE)
+_HSL = re.compile(rf"hsla?\(\s*{_NUMBER}(?:deg)?[\s,]+{_NUMBER}%[\s,]+{_NUMBER}%{_ALPHA}", re.IGNORECASE)
+_UNKNOWN = re.compile(r"\b(?:rgb|hsl)a?\([^()]*\binherit\b[^()]*\)", re.IGNORECASE)
+"""A colour that is made of a property without a value."""
 _GROUND = re.compile(r"\bbackground(?:-image)?\s*:\s*((?:url\([^)]*\)|[^;{}])*)", re.IGNORECASE)
 _ADDRESS = re.compile(r"url\([^)]*\)", re.IGNORECASE)
 _COLOUR = re.compile(r"#[0-9a-f]{3,8}\b|rgba?\([^)]*\)|\b[a-z]{3,20}\b", re.IGNORECASE)
 _FAINT = re.compile(r"rgba?\([^)]*[,/]\s*(?:0?\.[0-4]\d*|0|[0-4]?\d%)\s*\)|#\w{6}[0-7]\w\b", re.IGNORECASE)
+_BY_GROUND = re.compile(r"\bbackground-clip\s*:\s*text\b", re.IGNORECASE)
+"""Letters are filled by their ground, which is drawn nowhere else."""
+_CLEAR = re.compile(r"(?:^|[;\s])color\s*:\s*(?:transparent\b|#0{8}\b|#0{4}\b)", re.IGNORECASE)
+_CLASS = re.compile(r"\bclass\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
+_LAST_CLASS = re.compile(r"\.([\w-]+)\s*$")
 _GROUP = re.compile(r"\b(?:thead|tbody|tfoot)(?=\s*(?:,|$))")
 _ATTRIBUTE = re.compile(r"\s(bgcolor|text|color)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
 _MEANING = {
@@ -39,28 +50,61 @@ def with_drawn_colours(html: str) -> str:
         for name, value in _PROPERTY.findall(sheet[2]):
             properties.setdefault(name, value.strip())
 
+    filled, clear = _classes_with(_BY_GROUND, html), _classes_with(_CLEAR, html)
+
+    def by_classes(attributes: str) -> str:
+        """What letters need that are filled by their ground, where different classes state that and the ground."""
+        named = _CLASS.search(attributes) if filled else None
+        classes = frozenset((named[1] or named[2] or named[3] or "").split()) if named is not None else frozenset()
+        return _lettered(is_clear=not clear.isdisjoint(classes)) if not filled.isdisjoint(classes) else ""
+
     def plain(style: str) -> str:
         for _ in range(MOST_NESTED):
             style = _VARIABLE.sub(lambda found: properties.get(found[1], found[2] or "inherit"), style)
-        return _GROUND.sub(_drawn_ground, _HSL.sub(_as_hex, style))
+        style = _UNKNOWN.sub("inherit", style)
+        style = _RGB.sub(_as_hex, _HSL.sub(_as_hex_of_hue, style))
+        return _GROUND.sub(_drawn_ground, style)
+
+    def lettered(style: str) -> str:
+        return f"{style};{_lettered(is_clear=_CLEAR.search(style) is not None)}" if _BY_GROUND.search(style) else style
 
     def drawn_sheet(found: re.Match[str]) -> str:
-        return found[1] + _with_groups(plain(found[2])) + found[3]
+        sheet = _with_groups(plain(found[2]))
+        return found[1] + BLOCK.sub(lambda block: f"{{{lettered(block[1])}}}", sheet) + found[3]
 
     def drawn_tag(found: re.Match[str]) -> str:
         name, attributes = found[1], found[2]
         declarations, style = _declared(name.lower(), attributes), STYLE_VALUE.search(attributes)
         stated = (style[1] or style[2] or "") if style is not None else ""
-        drawn = plain(stated)
+        drawn = lettered(plain(stated))
+        if more := by_classes(attributes):
+            drawn = f"{drawn};{more}"
         if not declarations and drawn == stated:
             return found[0]
         attributes = STYLE_VALUE.sub("", attributes)
         if declarations:
             attributes = _ATTRIBUTE.sub("", attributes)
         quote = "'" if '"' in drawn else '"'
-        return f"<{name}{attributes} style={quote}{';'.join([*declarations, drawn])}{quote}{found[3]}>"
+        return f"<{name}{attributes} style={quote}{';'.join([*declarations, drawn]).lstrip('; ')}{quote}{found[3]}>"
 
     return SHEET.sub(drawn_sheet, TAG.sub(drawn_tag, html))
+
+
+def _classes_with(declared: re.Pattern[str], html: str) -> frozenset[str]:
+    """The classes to which style sheets give such declarations."""
+    found: set[str] = set()
+    for sheet in SHEET.finditer(html):
+        end = 0
+        for block in BLOCK.finditer(sheet[2]):
+            if declared.search(block[1]):
+                named = (_LAST_CLASS.search(selector) for selector in sheet[2][end : block.start()].split(","))
+                found.update(match[1] for match in named if match is not None)
+            end = block.end()
+    return frozenset(found)
+
+
+def _lettered(*, is_clear: bool) -> str:
+    return "background-color:transparent" + f";color:{MIDDLE_GREY}" * is_clear
 
 
 def _declared(tag: str, attributes: str) -> list[str]:
@@ -92,9 +136,23 @@ def _is_colour(text: str) -> bool:
 
 
 def _as_hex(found: re.Match[str]) -> str:
+    """The colour in the notation whose alpha MuPDF reads: of ``rgba`` it takes a share for a number up to 255."""
+    most = 100 if found[2] else 255
+    channels = [min(255, round(255 * float(found[number]) / most)) for number in (1, 3, 4)]
+    return "#" + "".join(f"{channel:02x}" for channel in channels) + _hex_alpha(found[5], found[6])
+
+
+def _as_hex_of_hue(found: re.Match[str]) -> str:
     hue, saturation, lightness = (float(found[number]) for number in (1, 2, 3))
     red, green, blue, *_ = ImageColor.getrgb(f"hsl({hue},{min(saturation, 100)}%,{min(lightness, 100)}%)")
-    return f"#{red:02x}{green:02x}{blue:02x}"
+    return f"#{red:02x}{green:02x}{blue:02x}{_hex_alpha(found[4], found[5])}"
+
+
+def _hex_alpha(share: str | None, percent: str | None) -> str:
+    if share is None:
+        return ""
+    alpha = min(255, round(255 * float(share) / (100 if percent else 1)))
+    return "" if alpha == 255 else f"{alpha:02x}"
 
 
 def _with_groups(sheet: str) -> str:
