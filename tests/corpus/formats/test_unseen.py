@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.office import WORD_SPACES, archive, docx, docx_of, paragraph, pptx, xlsx
+from vrag_ray.corpus.formats.epub import readable_book
 from vrag_ray.corpus.formats.laid_out import laid_out
 from vrag_ray.corpus.formats.unseen import hides
 from vrag_ray.corpus.model import DecodeError
@@ -319,12 +320,16 @@ def test_a_struck_cell_leaves_the_cells_behind_it_below_their_heads(tmp_path: Pa
     assert places["55"] == places["2020"]
 
 
-def test_what_is_struck_out_in_an_e_book_is_left_out_and_counted(tmp_path: Path) -> None:
-    body = f"<html xmlns='http://www.w3.org/1999/xhtml'><body>{BLOCKS.format('<del>40</del>')}</body></html>"
+def epub(body: str, **sheets: str) -> bytes:
+    """An e-book of one page with style sheets by their names."""
+    links = "".join(f"<link rel='stylesheet' href='{name}.css'/>" for name in sheets)
+    page = f"<html xmlns='http://www.w3.org/1999/xhtml'><head>{links}</head><body>{body}</body></html>"
+    items = "".join(f"<item id='{name}' href='{name}.css' media-type='text/css'/>" for name in sheets)
     package = (
         "<package xmlns='http://www.idpf.org/2007/opf' version='2.0' unique-identifier='i'><metadata "
         "xmlns:dc='http://purl.org/dc/elements/1.1/'><dc:title>Book</dc:title></metadata><manifest><item id='a' "
-        "href='a.xhtml' media-type='application/xhtml+xml'/></manifest><spine><itemref idref='a'/></spine></package>"
+        f"href='a.xhtml' media-type='application/xhtml+xml'/>{items}</manifest><spine><itemref idref='a'/></spine>"
+        "</package>"
     )
     container = (
         "<container xmlns='urn:oasis:names:tc:opendocument:xmlns:container' version='1.0'><rootfiles><rootfile "
@@ -334,9 +339,36 @@ def test_what_is_struck_out_in_an_e_book_is_left_out_and_counted(tmp_path: Path)
         "mimetype": "application/epub+zip",
         "META-INF/container.xml": container,
         "p.opf": package,
-        "a.xhtml": body,
+        "a.xhtml": page,
+        **{f"{name}.css": sheet for name, sheet in sheets.items()},
     }
-    assert read(tmp_path / "a", archive(files), Format.EPUB) == ("The ticket costs 55 crowns.", STRUCK_NOTICE)
+    return archive(files)
+
+
+def test_what_is_struck_out_in_an_e_book_is_left_out_and_counted(tmp_path: Path) -> None:
+    book = epub(BLOCKS.format("<del>40</del>"))
+    assert read(tmp_path / "a", book, Format.EPUB) == ("The ticket costs 55 crowns.", STRUCK_NOTICE)
+    changed_book = epub(BLOCKS.format("<del>40</del>"), s="body{color:rgba(0,0,0,.9)}")
+    assert read(tmp_path / "b", changed_book, Format.EPUB) == ("The ticket costs 55 crowns.", STRUCK_NOTICE)
+
+
+@pytest.mark.parametrize(
+    ("body", "sheet"),
+    [
+        (f"<p>{SEEN}</p>", "body{color:rgba(0,0,0,.87)}"),
+        (f"<p style='color:rgba(0,0,0,.87)'>{SEEN}</p>", ""),
+        (f"<p>{SEEN}</p><p class='a'>{SECRET}</p>", ".a{opacity:0}"),
+        (f"<p>{SEEN}</p><p style='left:-9999px'>{SECRET}</p>", ""),
+        (f"<p class='a b'>{SEEN}</p>", ".a{display:none}@media (min-width:500px){.b{display:block}}"),
+    ],
+)
+def test_an_e_book_is_read_as_its_styles_show_it(tmp_path: Path, body: str, sheet: str) -> None:
+    assert read(tmp_path / "a", epub(body, s=sheet), Format.EPUB)[0] == SEEN
+
+
+def test_an_e_book_that_has_nothing_to_change_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(epub(f"<p>{SEEN}</p>", s="p{margin:0}"))
+    assert readable_book(tmp_path / "a", (595, 842), 11) == (tmp_path / "a", [])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""E-books (EPUB) as MuPDF reads them rightly: with formulas as text, and without chapters that cannot be read.
+"""E-books (EPUB) as MuPDF reads them rightly: with formulas as text and styles as it knows them, and without chapters
+that cannot be read.
 
 MuPDF lays out a page with an error for each chapter that is locked or not in the file.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
@@ -16,12 +18,18 @@ from urllib.parse import unquote
 
 import pymupdf
 
+from vrag_ray.corpus.formats.unseen import seen_page
+from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
+from vrag_ray.corpus.formats.web_sheets import for_screen
 from vrag_ray.corpus.model import DecodeError
 
 MOST_CHAPTER_BYTES = 64 * 2**20
 """Of a chapter in which formulas are looked for."""
+MOST_BYTES = 128 * 2**20
+"""Of a book whose styles are changed, in memory."""
+_DAMAGE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError)
 _ERROR = re.compile(r'\s*ERROR:\s+cannot\s+find\s+chapter\s+"(.+?)"\s*', re.DOTALL)
 _ENCRYPTION, _CONTAINER = "META-INF/encryption.xml", "META-INF/container.xml"
 _REFUSED_RIGHTS = "META-INF/rights.xml"
@@ -52,7 +60,7 @@ def readable_book(path: Path, size: tuple[int, int], type_size: float) -> tuple[
         package = _package(archive) if _CONTAINER in names else ""
         content = archive.read(package) if package in names else b""
         files = _files(content, package)
-        changed = _with_formulas(archive)
+        changed = _rewritten(archive)
         notices: list[str] = []
         if _ENCRYPTION in names or not names.issuperset(files.values()):
             with pymupdf.open(path, filetype="epub", width=size[0], height=size[1], fontsize=type_size) as book:
@@ -68,7 +76,11 @@ def readable_book(path: Path, size: tuple[int, int], type_size: float) -> tuple[
                 notices = [f"chapters left out: {shown} ({reason})"]
                 gone = {id_ for id_, file in files.items() if file in missing}
                 changed[package] = _LISTED.sub(lambda item: b"" if _text(item[1]) in gone else item[0], content)
-        return _copy(archive, changed) if changed else path, notices
+        try:
+            return _copy(archive, changed) if changed else path, notices
+        except _DAMAGE:
+            # A picture of it, perhaps: MuPDF reads the rest.
+            return path, notices
 
 
 def _package(archive: zipfile.ZipFile) -> str:
@@ -103,16 +115,41 @@ def _locked(archive: zipfile.ZipFile) -> frozenset[str]:
     return frozenset(unquote(_text(file[1])) for file in _LOCKED_FILE.finditer(archive.read(_ENCRYPTION)))
 
 
-def _with_formulas(archive: zipfile.ZipFile) -> dict[str, bytes]:
-    """The chapters with formulas, in which these are written as text, by name."""
+def _rewritten(archive: zipfile.ZipFile) -> dict[str, bytes]:
+    """The chapters and style sheets, by name, of which MuPDF would read something else than a program for books: with
+    formulas as text, and with styles as those of web pages are written. Only in UTF-8, or with formulas."""
     changed: dict[str, bytes] = {}
+    is_small = sum(info.file_size for info in archive.infolist()) <= MOST_BYTES
     for info in archive.infolist():
-        if info.filename.lower().endswith((".xhtml", ".html", ".htm")) and info.file_size <= MOST_CHAPTER_BYTES:
+        name = info.filename.lower()
+        is_sheet = name.endswith(".css")
+        if not (is_sheet or name.endswith((".xhtml", ".html", ".htm"))) or info.file_size > MOST_CHAPTER_BYTES:
+            continue
+        try:
             data = archive.read(info)
-            if _WITH_FORMULAS.search(data):
-                markup = markup_in_utf8(data)[0].decode("utf-8", "replace")
-                changed[info.filename] = with_written_formulas(markup).encode("utf-8", "replace")
+        except _DAMAGE:
+            if is_sheet:
+                continue
+            raise
+        has_formulas = not is_sheet and _WITH_FORMULAS.search(data) is not None
+        try:
+            read = markup_in_utf8(data)[0].decode("utf-8", "replace") if has_formulas else data.decode()
+        except UnicodeDecodeError:
+            continue
+        written = with_written_formulas(read) if has_formulas else read
+        if is_small:
+            written = _drawn_sheet(written) if is_sheet else _drawn(written)
+        if written != read:
+            changed[info.filename] = written.encode("utf-8", "replace")
     return changed
+
+
+def _drawn(page: str) -> str:
+    return with_drawn_colours(seen_page(for_screen(page)))
+
+
+def _drawn_sheet(sheet: str) -> str:
+    return _drawn(f"<style>{sheet}</style>").removeprefix("<style>").removesuffix("</style>")
 
 
 def _copy(archive: zipfile.ZipFile, changed: Mapping[str, bytes]) -> bytes:
