@@ -22,6 +22,7 @@ from vrag_ray.corpus.formats.unseen import seen_page
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
+from vrag_ray.corpus.formats.web_parts import with_readings
 from vrag_ray.corpus.formats.web_sheets import for_screen
 from vrag_ray.corpus.model import DecodeError
 
@@ -138,7 +139,7 @@ def _rewritten(archive: zipfile.ZipFile) -> dict[str, bytes]:
             continue
         written = with_written_formulas(read) if has_formulas else read
         if is_small:
-            written = _drawn_sheet(written) if is_sheet else _drawn(written)
+            written = _drawn_sheet(written) if is_sheet else _drawn(with_readings(written))
         if written != read:
             changed[info.filename] = written.encode("utf-8", "replace")
     return changed

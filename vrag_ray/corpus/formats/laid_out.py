@@ -38,6 +38,7 @@ from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import GAPS, with_gaps
+from vrag_ray.corpus.formats.web_parts import with_drawn_parts
 from vrag_ray.corpus.formats.web_sheets import for_screen
 from vrag_ray.corpus.formats.web_tables import with_drawn_tables
 from vrag_ray.corpus.model import DecodeError
@@ -66,7 +67,8 @@ _FOLDERS_OF_FILES = {
     Format.XLSX: ("xl/media/", "xl/embeddings/"),
     **dict.fromkeys((Format.ODT, Format.ODP, Format.ODS), ("Pictures/", "Media/")),
 }
-_STYLE = f"pre{{white-space:pre-wrap}}{GAPS}"
+_STYLE = f"pre{{white-space:pre-wrap}}rt,rp,rtc{{display:none}}{GAPS}"
+"""How a word of Chinese or Japanese is read, which stands above it, would part it."""
 _STRUCK = (*sorted(STRUCK_TAGS), "strikethrough")
 """The last is the name that it has in FB2."""
 _UNSTRUCK = f"{','.join(_STRUCK)}{{display:none}}"
@@ -132,7 +134,7 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
         if format_ is not Format.FB2:
             seen = seen_page if format_ is Format.HTML else seen_drawing
             markup = with_written_formulas(data.decode("utf-8", "replace"))
-            markup = seen(for_screen(markup) if format_ is Format.HTML else markup)
+            markup = seen(for_screen(with_drawn_parts(markup)) if format_ is Format.HTML else markup)
             if format_ is Format.HTML:
                 markup = with_gaps(with_drawn_colours(markup))
             data = markup.encode("utf-8", "replace")

@@ -57,7 +57,7 @@ _ENDED_BY = {
 }
 """Which open elements end where one of that tag begins."""
 _SUPERSCRIPT_TAG = "sup"
-_UNSEEN = frozenset(("head", "script", "style", "title", "template"))
+_UNSEEN = frozenset(("head", "script", "style", "title", "template", "rp", "rt", "rtc"))
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML = "0037", "0C1A", "0C1F", "0E04", "0E03", "1000", "1013"
 _LONG_NAME, _SHORT_NAME, _DATA, _EMBEDDED = "3707", "3704", "3701", "3701000D"
 _SENT, _RECEIVED = 0x00390040, 0x0E060040

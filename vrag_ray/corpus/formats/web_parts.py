@@ -1,0 +1,198 @@
+"""Parts of web pages of which MuPDF draws nothing, or something else than a browser: written as plain markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape, unescape
+
+import pymupdf
+
+from vrag_ray.corpus.formats.references import is_held
+from vrag_ray.corpus.formats.unseen import STYLE_VALUE, TAG, seen_drawing
+
+_ATTRIBUTES = r"((?:[^>\"']|\"[^\"]*\"|'[^']*'){0,1000})"
+MOST_NESTED = 12
+"""Shadow trees in shadow trees; those further out are not read."""
+_OPEN_OR_END = re.compile(r"<svg\b|</svg\s*>", re.IGNORECASE)
+_HAS_WORDS = re.compile(r"<(?:text|foreignObject)\b", re.IGNORECASE)
+_FOREIGN = re.compile(rf"<foreignObject\b{_ATTRIBUTES}>(.{{0,20000}}?)</foreignObject\s*>", re.IGNORECASE | re.DOTALL)
+_INNER_TEMPLATE = re.compile(
+    rf"<template\b{_ATTRIBUTES}>((?:(?!</?template\b).)*)</template\s*>", re.IGNORECASE | re.DOTALL
+)
+_SHADOW = re.compile(r"\sshadowrootmode\s*=", re.IGNORECASE)
+_NO_PART = re.compile(
+    r"<!doctype[^>]*>|<(style|script|title)\b.*?</\1\s*>|</?(?:html|head|body)\b[^>]*>", re.IGNORECASE | re.DOTALL
+)
+"""What of a page does not belong into another page; its style sheets would hold for all of that."""
+_NO_FRAMES = re.compile(r"<(/?)noframes\b[^>]*>", re.IGNORECASE)
+_FRAMES = re.compile(r"</?frame(?:set)?\b[^>]*>|</?body\b[^>]*>", re.IGNORECASE)
+_CAPTION = re.compile(
+    rf"(<table\b{_ATTRIBUTES}>)(\s*)<caption\b{_ATTRIBUTES}>((?:(?!</?(?:table|tr)\b).)*?)</caption\s*>",
+    re.IGNORECASE | re.DOTALL,
+)
+_TEXT_INPUTS = frozenset(
+    ("", "text", "search", "email", "url", "tel", "number", "date", "time", "datetime-local", "month", "week")
+)
+_BUTTONS = frozenset(("submit", "button", "reset"))
+_LOOKS = frozenset(("class", "style", "hidden"))
+_LIST_PART = re.compile(rf"<(/?)(ol|ul|menu|li)\b{_ATTRIBUTES}>", re.IGNORECASE)
+_NUMBERINGS = {"a": "lower-alpha", "A": "upper-alpha", "i": "lower-roman", "I": "upper-roman"}
+_NUMBER = re.compile(r"[+-]?\d{1,9}")
+_RUBY = re.compile(
+    r"<ruby\b[^>]*>(.{0,2000}?)</ruby\s*>(?=(?:</?(?:a|b|em|i|ruby|span|strong)\b[^>]*>)*(.?))",
+    re.IGNORECASE | re.DOTALL,
+)
+_READING = re.compile(r"<rt\b[^>]*>(.*?)(?=</rt\b|<r[bpt]\b|$)", re.IGNORECASE | re.DOTALL)
+_ATTRIBUTE = re.compile(r"([^\s=>/\"']+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+)))?")
+_ANY_TAG = re.compile(r"<[^>]*>")
+
+
+def with_drawn_parts(html: str) -> str:
+    """``html`` with the words of drawings below them, what inner frames and shadow trees hold in their places, captions
+    before their tables, values of fields, what pictures that are not drawn are called, and lists as they count."""
+    html = _with_shadow_trees(TAG.sub(_with_held_page, html) if "srcdoc" in html else html)
+    if _NO_FRAMES.search(html) and "<frameset" in html.lower():
+        html = _NO_FRAMES.sub(r"<\1div>", _FRAMES.sub("", html))
+    html = with_readings(html)
+    html = _CAPTION.sub(r"<div\4>\5</div>\1\3", html)
+    html = _with_counted_lists(TAG.sub(_with_words, html))
+    return _with_words_of_drawings(html)
+
+
+def _with_words_of_drawings(html: str) -> str:
+    parts: list[str] = []
+    end = 0
+    for start, stop in _drawings(html):
+        drawing = html[start:stop]
+        parts.append(html[end:stop])
+        end = stop
+        if _HAS_WORDS.search(drawing) and (lines := _lines_of(drawing)):
+            # A drawing that is hidden hides them with it.
+            attributes = TAG.match(drawing)
+            kept = "" if attributes is None else _look(attributes[2])
+            parts.append(f"<span{kept}><br>{'<br>'.join(map(escape, lines))}<br></span>")
+    return "".join([*parts, html[end:]])
+
+
+def _drawings(html: str) -> Iterator[tuple[int, int]]:
+    """Where the drawings begin and end that stand in no other drawing."""
+    depth = start = 0
+    for tag in _OPEN_OR_END.finditer(html):
+        if not tag[0].startswith("</"):
+            start = start if depth else tag.start()
+            depth += 1
+        elif depth:
+            depth -= 1
+            if not depth:
+                yield start, tag.end()
+
+
+def _lines_of(drawing: str) -> list[str]:
+    """The words of a drawing as lines, from top to bottom."""
+    try:
+        with pymupdf.open(stream=seen_drawing(drawing).encode("utf-8", "replace"), filetype="svg") as document:
+            blocks = document[0].get_text("dict")["blocks"] if document.page_count else []
+    except (pymupdf.FileDataError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError):
+        blocks = []
+    places = [
+        (line["bbox"], "".join(span["text"] for span in line["spans"] if span["alpha"]))
+        for block in blocks
+        for line in block.get("lines", ())
+    ]
+    rows: list[list[tuple[float, float, str]]] = []
+    for (x0, y0, _, y1), text in sorted(places, key=lambda place: (place[0][1] + place[0][3], place[0][0])):
+        middle = (y0 + y1) / 2
+        if rows and middle - rows[-1][0][1] < (y1 - y0) / 4:
+            rows[-1].append((x0, rows[-1][0][1], text))
+        else:
+            rows.append([(x0, middle, text)])
+    lines = [" ".join(" ".join(text for _, _, text in sorted(row)).split()) for row in rows]
+    foreign = (" ".join(unescape(_ANY_TAG.sub(" ", part[2])).split()) for part in _FOREIGN.finditer(drawing))
+    return [line for line in (*lines, *foreign) if line]
+
+
+def _with_held_page(found: re.Match[str]) -> str:
+    page = _value(found[2], "srcdoc") if found[1].lower() == "iframe" else None
+    if not page:
+        return found[0]
+    return f"<div{_look(found[2])}>{with_drawn_parts(_NO_PART.sub('', page))}</div>{found[0]}"
+
+
+def _with_shadow_trees(html: str) -> str:
+    if not _SHADOW.search(html):
+        return html
+
+    def shown(found: re.Match[str]) -> str:
+        return f"<div>{_NO_PART.sub('', found[2])}</div>" if _SHADOW.search(found[1]) else ""
+
+    for _ in range(MOST_NESTED):
+        # From the inside.
+        html, count = _INNER_TEMPLATE.subn(shown, html)
+        if not count:
+            break
+    return html
+
+
+def _with_words(found: re.Match[str]) -> str:
+    name, attributes = found[1].lower(), found[2]
+    if name == "input":
+        kind, value = (_value(attributes, "type") or "").lower(), _value(attributes, "value")
+        shows = kind in _TEXT_INPUTS | _BUTTONS and value and value.strip()
+        return f"{found[0]}<span{_look(attributes)}> {escape(value or '')} </span>" if shows else found[0]
+    if name == "img" and not is_held((_value(attributes, "src") or "").strip()):
+        called = _value(attributes, "alt")
+        return found[0] if called is None else f"<span{_look(attributes)}> {escape(called)} </span>"
+    if name == "ol" and (look := _NUMBERINGS.get((_value(attributes, "type") or "").strip())) is not None:
+        stated = _value(attributes, "style") or ""
+        style = escape(f"list-style-type:{look};{stated}")
+        return f'<{found[1]}{STYLE_VALUE.sub("", attributes)} style="{style}"{found[3]}>'
+    return found[0]
+
+
+def _with_counted_lists(html: str) -> str:
+    """``html`` with a list of its own from each item that states its number."""
+    opened: list[str | None] = []
+    """The attributes of the open lists; None for those that do not count."""
+
+    def counted(found: re.Match[str]) -> str:
+        name = found[2].lower()
+        if name != "li":
+            if found[1]:
+                del opened[-1:]
+            else:
+                opened.append(found[3] if name == "ol" else None)
+        elif not found[1] and opened and opened[-1] is not None:
+            number = (_value(found[3], "value") or "").strip()
+            if _NUMBER.fullmatch(number):
+                kept = _look(opened[-1])
+                return f'</ol><ol{kept} start="{int(number)}">{found[0]}'
+        return found[0]
+
+    return _LIST_PART.sub(counted, html)
+
+
+def with_readings(html: str) -> str:
+    """``html`` with how a word is read, which style sheets are to hide above it, in brackets behind it. Within a longer
+    word it would part that, and is left out."""
+    return _RUBY.sub(_with_reading, html) if "<ruby" in html else html
+
+
+def _with_reading(found: re.Match[str]) -> str:
+    reading = "".join(_ANY_TAG.sub("", part) for part in _READING.findall(found[1])).strip()
+    return found[0] if not reading or found[2].isalpha() else f"{found[0]}<span>({reading})</span>"
+
+
+def _value(attributes: str, name: str) -> str | None:
+    """The value of an attribute, "" where it has none, None where it is not stated."""
+    return next((value for key, value in _stated(attributes) if key == name), None)
+
+
+def _look(attributes: str) -> str:
+    """Those of the attributes that may hide an element, as markup."""
+    return "".join(f' {key}="{escape(value)}"' for key, value in _stated(attributes) if key in _LOOKS)
+
+
+def _stated(attributes: str) -> Iterator[tuple[str, str]]:
+    for found in _ATTRIBUTE.finditer(attributes):
+        yield found[1].lower(), unescape(found[2] or found[3] or found[4] or "")
