@@ -1,5 +1,5 @@
 """Web pages whose neighbours stay apart: a browser puts room between controls, and between the children of a flex or
-grid container. MuPDF knows neither and joins their words."""
+grid container. MuPDF knows neither and joins their words, as it does those of cells without a padding."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _IN_LINES = ("a", "abbr", "b", "cite", "code", "em", "i", "label", "q", "small",
 _ON_LINES = ("center", "details", "legend", "summary")
 _MARK = "data-apart"
 _LAYS_OUT = re.compile(r"(?:^|[;\s])display\s*:\s*(?:inline-)?(?:flex|grid)\b", re.IGNORECASE)
+_CELL = re.compile(r"(?:(?<=[;\s{\"'])|^)display\s*:\s*table-cell\b", re.IGNORECASE)
+_CELL_APART = r"padding-right:8px;\g<0>"
 _BLANK = '{content:" "}'
 
 
@@ -29,17 +31,20 @@ GAPS = (
 
 
 def with_gaps(html: str) -> str:
-    """``html`` with a blank before each child of a flex or grid container that has no line of its own."""
-    if "flex" not in html and "grid" not in html:
+    """``html`` with a blank before each child of a flex or grid container that has no line of its own, and room behind
+    each cell of elements that are no table."""
+    if not any(layout in html for layout in ("flex", "grid", "table-cell")):
         return html
 
     def marked(found: re.Match[str]) -> str:
         style = STYLE_VALUE.search(found[2])
-        is_container = style is not None and _LAYS_OUT.search(style[1] or style[2] or "")
-        return f'<{found[1]} {_MARK}="1"{found[2]}{found[3]}>' if is_container else found[0]
+        stated = (style[1] or style[2] or "") if style is not None else ""
+        if style is not None and _CELL.search(stated):
+            return found[0].replace(style[0], _CELL.sub(_CELL_APART, style[0]), 1)
+        return f'<{found[1]} {_MARK}="1"{found[2]}{found[3]}>' if _LAYS_OUT.search(stated) else found[0]
 
     def with_rules(found: re.Match[str]) -> str:
-        sheet, rules, end = found[2], list[str](), 0
+        sheet, rules, end = _CELL.sub(_CELL_APART, found[2]), list[str](), 0
         for block in BLOCK.finditer(sheet):
             if _LAYS_OUT.search(block[1]):
                 selectors = sheet[end : block.start()].rpartition("{")[2].rpartition("}")[2].rpartition(";")[2]
