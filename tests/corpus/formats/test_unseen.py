@@ -199,6 +199,10 @@ def test_a_hidden_sheet_is_left_out_and_named(tmp_path: Path, state: str) -> Non
     assert read(tmp_path / "a", book, Format.XLSX) == (f"Open {SEEN}", ["the sheet Closed is left out: it is hidden"])
 
 
+SIDE_BY_SIDE = f"<table><tr {{row}}><td {{cell}}>{2 * f'<p>{SECRET}</p>'}<td {{cell}}>{3 * f'<p>{SECRET}</p>'}</table>"
+"""A table that lays out a page."""
+
+
 @pytest.mark.parametrize(
     ("head", "body"),
     [
@@ -219,6 +223,9 @@ def test_a_hidden_sheet_is_left_out_and_named(tmp_path: Path, state: str) -> Non
         ("", f"<noscript>{SECRET}</noscript>"),
         ("", f"<dialog id=open><p>{SECRET}</p></dialog>"),
         ("", f'<div style="overflow:hidden; max-height: 0px">{SECRET}</div>'),
+        ("", SIDE_BY_SIDE.format(cell='style="font-size:0"', row="")),
+        ("", SIDE_BY_SIDE.format(cell='style="visibility:hidden"', row="")),
+        ("", SIDE_BY_SIDE.format(cell="", row="hidden")),
         ("<style>.x { height:0; overflow-y:hidden }</style>", f'<div class="x">{SECRET}</div>'),
         ("<style>.x { opacity: 0 }</style>", f'<p class="x">{SECRET}</p>'),
         ("<style>@media screen { .x {display:none} p {color:red} }</style>", f'<p class="x">{SECRET}</p>'),

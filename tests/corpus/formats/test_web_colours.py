@@ -13,6 +13,7 @@ from vrag_ray.corpus.sniff import Format
 
 HEAD = "Tolls of the lock"
 TABLE = f"<table><thead><tr><th>{HEAD}</th></tr></thead><tbody><tr><td>4,20 a boat</td></tr></tbody></table>"
+WHITE = f"<font color=white>{HEAD}<br>{HEAD}</font>"
 HERO = f"<div class='hero'><h1>{HEAD}</h1></div>"
 
 
@@ -54,6 +55,9 @@ def words(html: str, tmp_path: Path) -> str:
         f"<table bgcolor=navy><tr><td><font color=white>{HEAD}</font></td></tr></table>",
         f"<table bgcolor='1'><tr bgcolor='#C6E2FF'><td>{HEAD}</td></tr></table>",
         f"<tr bgcolor='#036'></tr><table><tr bgcolor='#036'><td style='color:#fff'>{HEAD}</td></tr></table>",
+        f"<table bgcolor=black><tr><td>{WHITE}<td>{WHITE}<br>x</table>",
+        f"<table><tr bgcolor=black><td>{WHITE}<td>{WHITE}<br>x</table>",
+        f"<table><tr><td bgcolor=black>{WHITE}<td>And<br>more<br>lines</table>",
     ],
 )
 def test_words_on_a_ground_that_browsers_draw_are_read(html: str, tmp_path: Path) -> None:

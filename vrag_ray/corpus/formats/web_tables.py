@@ -39,6 +39,8 @@ _PART = re.compile(
     r"<(tr|td|th)\b((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>((?:(?!</?(?:tr|td|th|thead|tbody|tfoot)\b).)*)(?:</t[dh]\s*>)?",
     re.IGNORECASE | re.DOTALL,
 )
+_BLOCK = "display:block;width:auto;height:auto"
+"""What a part of a table states of its place does not hold where it is none."""
 _SPAN = re.compile(r"\s*\b(col|row)span\s*=\s*[\"']?\s*(\d{1,3})\s*[\"']?", re.IGNORECASE)
 _LINE_END = re.compile(r"<(?:br|/p|/div|/li)\b[^>]*>", re.IGNORECASE)
 _IN_BOLD = re.compile(r"\s*(?:<(?!b\b|strong\b|h\d)[a-z][^>]*>\s*)*<(?:b|strong|h\d)\b", re.IGNORECASE)
@@ -140,14 +142,24 @@ def _stacked(found: re.Match[str]) -> str:
     if all(cell.is_short and not cell.has_tables for cell in first) and not all(map(_sets_side_by_side, others)):
         # Heads of several lines over values.
         return ""
+    # Their grounds, and what hides them, stay.
+    of_rows = [part[2] for part in _PART.finditer(found[2]) if part[1].lower() == "tr"]
     parts: list[str] = []
-    for row in rows:
+    for row, of_row in zip(rows, of_rows if len(of_rows) == len(rows) else [""] * len(rows), strict=True):
         if len(row) < 2 or _sets_side_by_side(row):
-            parts += (f'<div style="margin:6pt 0">{cell.content}</div>' for cell in row)
+            blocks = (_block(cell.attributes, cell.content, ";margin:6pt 0") for cell in row)
+            parts.append(_block(of_row, "".join(blocks)))
         else:
             line = "".join(f"<{cell.name}{cell.attributes}>{cell.content}</{cell.name}>" for cell in row)
-            parts.append(f"<table><tr>{line}</tr></table>")
-    return "".join(parts)
+            parts.append(f"<table><tr{of_row}>{line}</tr></table>")
+    return _block(found[1], "".join(parts))
+
+
+def _block(attributes: str, content: str, look: str = "") -> str:
+    """A part of a table as a block, which is hidden where the part is."""
+    style = STYLE_VALUE.search(attributes)
+    is_hidden = style is not None and hides(style[1] or style[2] or "")
+    return "" if is_hidden else f"<div{_styled(attributes, _BLOCK + look)}>{content}</div>"
 
 
 def _sets_side_by_side(row: Sequence[_Cell]) -> bool:
