@@ -10,6 +10,7 @@ import pytest
 from tests.support.office import WORD_SPACES, archive, docx, docx_of, paragraph, pptx, xlsx
 from vrag_ray.corpus.formats.epub import readable_book
 from vrag_ray.corpus.formats.laid_out import laid_out
+from vrag_ray.corpus.formats.references import hidden_spans
 from vrag_ray.corpus.formats.unseen import hides
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import Format
@@ -422,3 +423,14 @@ def test_what_a_desktop_shows_of_a_responsive_page_is_read(tmp_path: Path, sheet
     body = f'<p>{SEEN}</p><div class="d-none d-md-block hidden md:block">{SECRET}</div>'
     page = f"<html><head><style>{sheet}</style></head><body>{body}</body></html>"
     assert read(tmp_path / "a", page, Format.HTML)[0] == (f"{SEEN} {SECRET}" if is_seen else SEEN)
+
+
+@pytest.mark.parametrize(
+    ("style", "is_unseen"),
+    [("visibility:hidden", True), ("font-size:0", True), ("display:none", True), ("font-size:9px", False)],
+)
+def test_an_element_of_markdown_is_left_out_whose_style_shows_nothing_of_it(style: str, is_unseen: bool) -> None:
+    markup = f"{SEEN} <p style='{style}'>{SECRET}</p>"
+    assert [markup[start:end] for start, end in hidden_spans(markup)[0]] == (
+        [f"<p style='{style}'>{SECRET}</p>"] if is_unseen else []
+    )

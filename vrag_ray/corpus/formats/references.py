@@ -12,7 +12,7 @@ from operator import itemgetter
 from urllib.parse import unquote, unquote_to_bytes
 
 from vrag_ray.corpus.formats.source import Attachment
-from vrag_ray.corpus.formats.unseen import STYLE_VALUE, hides
+from vrag_ray.corpus.formats.unseen import STYLE_VALUE, leaves_unseen
 
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown"})
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -131,7 +131,9 @@ def _undisplayed(text: str) -> Iterator[tuple[int, int]]:
                 yield start, tag.end()
         elif not is_end:
             style = STYLE_VALUE.search(tag[2])
-            if _HIDDEN.search(_VALUE.sub("", tag[2])) or (style is not None and hides(style[1] or style[2] or "")):
+            if _HIDDEN.search(_VALUE.sub("", tag[2])) or (
+                style is not None and leaves_unseen(style[1] or style[2] or "")
+            ):
                 name, start, depth = tag[1].lower(), tag.start(), int(tag[1].lower() not in _WITHOUT_END)
 
 

@@ -110,6 +110,11 @@ def states_size(style: str) -> bool | None:
     return True if _SIZE_STATED.search(style) else None
 
 
+def leaves_unseen(style: str) -> bool:
+    """Whether nothing of an element is seen in which nothing states otherwise."""
+    return hides(style) or states_visible(style) is False or states_size(style) is False
+
+
 def seen_page(html: str) -> str:
     """A web page in which what its styles hide is hidden as MuPDF understands it: by ``display: none``, and where what
     stands in it may be seen, by type without a size."""
@@ -191,8 +196,7 @@ def seen_drawing(svg: str) -> str:
     def mark(found: re.Match[str]) -> str:
         style = STYLE_VALUE.search(found[2])
         stated = (style[1] or style[2] or "") if style is not None else ""
-        is_plain = states_visible(stated) is not False and states_size(stated) is not False
-        unseen = _ATTRIBUTE.search(found[2]) or hides(stated) or not is_plain
+        unseen = _ATTRIBUTE.search(found[2]) or leaves_unseen(stated)
         return f'<{found[1]} opacity="0"{found[2]}{found[3]}>' if unseen else found[0]
 
     return TAG.sub(mark, svg)

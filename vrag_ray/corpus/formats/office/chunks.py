@@ -15,6 +15,7 @@ from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import with_gaps
+from vrag_ray.corpus.formats.web_sheets import for_screen
 from vrag_ray.corpus.model import DecodeError, clean
 from vrag_ray.corpus.sniff import Format, sniff_bytes
 
@@ -68,7 +69,7 @@ def _plain(text: str) -> Chunk:
 
 
 def _web_page(html: str, number: int) -> Chunk:
-    shown = with_gaps(with_drawn_colours(seen_page(with_written_formulas(html))))
+    shown = with_gaps(with_drawn_colours(seen_page(for_screen(with_written_formulas(html)))))
     name = f"chunk-{number}"
     sheet = "".join(_of_chunk(found[2], f"#{name}") for found in SHEET.finditer(shown))
     shown = _NOT_SHOWN.sub(" ", shown)
