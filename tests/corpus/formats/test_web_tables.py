@@ -123,3 +123,9 @@ def test_labels_beside_their_values_stay_rows(sandbox, put, options, table, line
     path = put("page.html", f"<html><body><table>{table}</table></body></html>".encode())
     (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 1, "page.html"), options)
     assert unit.text.splitlines() == lines.split("/")
+
+
+def test_a_page_with_the_remark_that_stands_for_a_table_is_read() -> None:
+    page = "<table><tr><td>Mast</td><td>Oak <!--table 0--></td></tr></table><p>Tar<!--table 7--></p>"
+    drawn = with_drawn_tables(page, 400)
+    assert "Oak" in drawn and "Tar" in drawn and "<!--table" not in drawn

@@ -77,7 +77,7 @@ _CELLS = frozenset(("td", "th"))
 _CLASS = re.compile(r"\bclass\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
 _LAST_OF_SELECTOR = re.compile(r"([\w-]*)((?:\.[\w-]+)*)\s*$")
 """The name and the classes of the element that a selector is for."""
-TAG = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s+[^\s=>/]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]+))?)*)\s*(/?)>")
+TAG = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s+[^\s=>/<]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]+))?)*)\s*(/?)>")
 STYLE_VALUE = re.compile(r"\bstyle\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _HIDDEN = re.compile(r"\shidden(?=[\s=]|$)", re.IGNORECASE)

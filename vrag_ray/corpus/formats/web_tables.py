@@ -115,6 +115,8 @@ def with_drawn_tables(html: str, width: float) -> str:
     Other tables that hold tables, and those that are mostly running text, are left as they are; so are those whose type
     has no size, since a size would show it.
     """
+    # Of the page itself such a remark says nothing.
+    html = _INNER.sub("", html)
     inner: list[str] = []
 
     def set_apart(found: re.Match[str]) -> str:
