@@ -94,8 +94,8 @@ def hidden_spans(text: str) -> tuple[list[tuple[int, int]], int]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
             merged.append((start, end))
-    said = (text[start:end] for start, end in merged if not _SCRIPT.match(text, start))
-    return merged, sum(len(_WORD.findall(_MARKUP.sub(" ", part))) for part in said)
+    left_out = (text[start:end] for start, end in merged if not _SCRIPT.match(text, start))
+    return merged, sum(len(_WORD.findall(_MARKUP.sub(" ", part))) for part in left_out)
 
 
 def _unshown_spans(text: str) -> Iterator[tuple[int, int]]:

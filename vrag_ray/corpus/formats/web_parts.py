@@ -70,8 +70,8 @@ def _with_words_of_drawings(html: str) -> str:
         if _HAS_WORDS.search(drawing) and (lines := _lines_of(drawing)):
             # A drawing that is hidden hides them with it.
             attributes = TAG.match(drawing)
-            kept = "" if attributes is None else _look(attributes[2])
-            parts.append(f"<span{kept}><br>{'<br>'.join(map(escape, lines))}<br></span>")
+            look = "" if attributes is None else _look(attributes[2])
+            parts.append(f"<span{look}><br>{'<br>'.join(map(escape, lines))}<br></span>")
     return "".join([*parts, html[end:]])
 
 
@@ -165,8 +165,8 @@ def _with_counted_lists(html: str) -> str:
         elif not found[1] and opened and opened[-1] is not None:
             number = (_value(found[3], "value") or "").strip()
             if _NUMBER.fullmatch(number):
-                kept = _look(opened[-1])
-                return f'</ol><ol{kept} start="{int(number)}">{found[0]}'
+                look = _look(opened[-1])
+                return f'</ol><ol{look} start="{int(number)}">{found[0]}'
         return found[0]
 
     return _LIST_PART.sub(counted, html)
