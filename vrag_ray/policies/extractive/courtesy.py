@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 
+from vrag_ray.policies.extractive.lexicon import AUXILIARIES, QUESTION_WORDS
+
 _GREETING = (
     r"(?:hello|hi|hey|good (?:morning|afternoon|evening|day)|greetings)(?:,? (?:there|again|all|everyone|everybody|"
     r"team|assistant|folks))?|(?:hi|hey|dear) (?-i:[A-Z])\w+|dear (?:sir|madam|team|all|assistant|support|colleagues?)"
@@ -32,7 +34,7 @@ _SIGNED = (
     r"|mit (?:freundlichen|besten) gr[uü](?:ß|ss)en|(?:viele|liebe|beste) gr[uü](?:ß|ss)e|cordialement|saludos"
     r"|met vriendelijke groet(?:en)?"
 )
-_ASK = r"(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|did|does|do|can|could|please|tell)"
+_ASK = rf"(?:{QUESTION_WORDS}|{AUXILIARIES}|please|tell)"
 _NAME = r"(?:[,\s]+(?-i:[A-Z])[\w.'\u2019-]*(?: (?-i:[A-Z])[\w.'\u2019-]*){0,2})?"
 _BEFORE = re.compile(
     rf"\W*(?:(?:{_GREETING}|{_THANKS}|{_WISH})\s*(?:[,.!:;\u2013\u2014)]+|\n)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vrag_ray.policies.extractive.lexicon import terms
+from vrag_ray.policies.extractive.lexicon import AUXILIARIES, QUESTION_WORDS, terms
 
 MOST_EARLIER = 8
 """Questions of a conversation that are read, the newest."""
@@ -40,11 +40,7 @@ _ELLIPSIS = re.compile(
 )
 _THING = re.compile(r"[A-Z0-9]|(?i:the|an?|its|their|our|my)\s")
 """Begins what may take the place of a subject; "And now?" names none."""
-_VERB_OR_QUESTION_WORD = re.compile(
-    r"\b(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would"
-    r"|what|which|who|whom|whose|when|where|why|how)\b",
-    re.IGNORECASE,
-)
+_VERB_OR_QUESTION_WORD = re.compile(rf"\b(?:{AUXILIARIES}|{QUESTION_WORDS})\b", re.IGNORECASE)
 
 
 def standalone(question: str, earlier: Sequence[str]) -> str:

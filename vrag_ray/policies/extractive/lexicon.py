@@ -22,6 +22,9 @@ _FISCAL_YEAR = re.compile(r"[fc]y((?:19|20)?\d\d)")
 _FISCAL_BLANK = re.compile(r"\b([fc]y)\s+(?=(?:19|20)\d\d\b)")
 NUMBERED_NAMES = "fig|figure|table|chart|exhibit|section|chapter|unit|appendix|annex|schedule|box|equation|scheme|plate"
 """What has a number of its own in a document: alternatives of a regular expression."""
+QUESTION_WORDS = "what|which|who|whom|whose|when|where|why|how"
+AUXILIARIES = "is|are|was|were|do|does|did|has|have|had|can|could|will|would"
+"""What questions begin with: alternatives of a regular expression."""
 _NUMBERED = re.compile(rf"\b({NUMBERED_NAMES})s?\.?\s{{0,2}}(\d+(?:[.-]\d+)*)(?![\w,]*\d)", re.IGNORECASE)
 _SAME_NAMES = {"fig": "figure", "chapter": "section"}
 _NUMBERED_HEADING = re.compile(r"\W*(\d+(?:\.\d+)*)\.?\s+[^\W\d_]")

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from vrag_ray.policies.extractive.courtesy import without_courtesy
 from vrag_ray.policies.extractive.follow_ups import YEAR, read_after
-from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, Term, phrases, terms, tokens
+from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, QUESTION_WORDS, Term, phrases, terms, tokens
 from vrag_ray.policies.extractive.other_scripts import HOW_MANY, WHEN, WHO, without_question_words
 from vrag_ray.types.months import MONTH
 
@@ -80,7 +80,7 @@ class Part:
         return " ".join([*self.phrases, *(term.surface for term in ordered if term.surface not in held)])
 
 
-_ASK = r"(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|did|does|do|can|in which|at what|at which)"
+_ASK = rf"(?:{QUESTION_WORDS}|is|are|was|were|did|does|do|can|in which|at what|at which)"
 _TIMES = r"(?:time|year|date|day|month|point|minute|second|moment)"
 _LEAD = re.compile(
     r"^\s*(?:and\s+)?(?:(?:please\s+)?(?:tell me|find|show me|list|give me)\s+)?"
