@@ -11,12 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 from tests.support.agent_pages import scattered
-from vrag_ray.config import CorpusConfig, DecodeLimits
+from tests.support.documents import first_page
 from vrag_ray.corpus.elements import elements
-from vrag_ray.corpus.formats.registry import open_source
-from vrag_ray.corpus.formats.source import Opening
-from vrag_ray.corpus.model import DecodeOptions
-from vrag_ray.types import Box, DocumentKind, Locator, PageText, Word
+from vrag_ray.types import Box, PageText, Word
 from vrag_ray.types.elements import Element, ElementKind
 
 LEFT, WIDTH = 72, 450
@@ -38,17 +35,6 @@ def write(page: pymupdf.Page, y: float, text: str, *, size: float = 10, x: float
             line = longer
     page.insert_text((x, y), line, fontsize=size)
     return y + 1.2 * size
-
-
-def read(path: Path) -> PageText:
-    """The first page of a PDF, without OCR."""
-    options = DecodeOptions.from_config(CorpusConfig(ocr=False))
-    opening = Opening(path, path.name, options, DecodeLimits(), lambda _: pytest.fail("no picture is read"))
-    source = open_source(DocumentKind.PDF, opening)
-    try:
-        return source.page_text(Locator(page=1))
-    finally:
-        source.close()
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +59,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> PageText:
     write(sheet, 815, "17", x=300)
     path = tmp_path_factory.mktemp("elements") / "yearbook.pdf"
     document.save(path)
-    return read(path)
+    return first_page(path)
 
 
 def test_each_part_of_a_page_is_what_a_reader_would_call_it(page: PageText):
@@ -128,7 +114,7 @@ def test_a_cell_that_stands_alone_between_ruling_lines_has_the_box_that_they_enc
             drawn.insert_text((x, ys[2] + 15), text, fontsize=11)
         path = tmp_path / "ruled.pdf"
         document.save(path)
-    page = read(path)
+    page = first_page(path)
     cells = {element.text: element.box for element in page.elements if element.table is not None}
     [table] = [element for element in page.elements if element.kind is ElementKind.TABLE]
     assert cells["15"].as_tuple() == pytest.approx((332 / 595, 122 / 842, 432 / 595, 144 / 842), abs=1e-3)
@@ -164,7 +150,7 @@ def test_a_line_that_speaks_of_a_figure_is_no_caption(tmp_path: Path, line: str,
         write(sheet, y + 20, line)
         write(sheet, y + 60, PARAGRAPH)
         document.save(tmp_path / "page.pdf")
-    kinds = {" ".join(element.text.split()): element.kind for element in read(tmp_path / "page.pdf").elements}
+    kinds = {" ".join(element.text.split()): element.kind for element in first_page(tmp_path / "page.pdf").elements}
     assert kinds[line] is kind
 
 

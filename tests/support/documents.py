@@ -8,10 +8,15 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image, ImageDraw, ImageFont
 
+from vrag_ray.config import CorpusConfig, DecodeLimits
+from vrag_ray.corpus.formats.registry import open_source
+from vrag_ray.corpus.formats.source import Opening
 from vrag_ray.corpus.model import DecodedUnit, DecodeOptions, WorkItem
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.types import DocumentKind, Locator, PageText
 
 ASS_HEADER = (
     b"[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name, Fontname, Fontsize\nStyle: Default,Arial,16\n\n"
@@ -143,3 +148,14 @@ def ink_box(image: Image.Image) -> tuple[int, int, int, int]:
 def decoded(sandbox: Sandbox, path: Path, item: WorkItem, options: DecodeOptions) -> list[DecodedUnit]:
     """All units of ``item``; raises what ends the stream."""
     return list(sandbox.stream(path, item, options))
+
+
+def first_page(path: Path) -> PageText:
+    """The first page of a PDF, without OCR."""
+    options = DecodeOptions.from_config(CorpusConfig(ocr=False))
+    opening = Opening(path, path.name, options, DecodeLimits(), lambda _: pytest.fail("no picture is read"))
+    source = open_source(DocumentKind.PDF, opening)
+    try:
+        return source.page_text(Locator(page=1))
+    finally:
+        source.close()

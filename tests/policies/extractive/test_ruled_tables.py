@@ -7,14 +7,11 @@ from dataclasses import replace
 import pymupdf
 import pytest
 
+from tests.support.documents import first_page
 from vrag_ray.agent.observation import Observation, Sighting
-from vrag_ray.config import CorpusConfig, DecodeLimits
-from vrag_ray.corpus.formats.registry import open_source
-from vrag_ray.corpus.formats.source import Opening
-from vrag_ray.corpus.model import DecodeOptions
 from vrag_ray.policies.extractive.matching import matches
 from vrag_ray.policies.extractive.questions import parts
-from vrag_ray.types import DocumentKind, Locator, PageText, PassageKind
+from vrag_ray.types import PageText, PassageKind
 
 ROWS = (
     ("Risk", "Cause", "Measure", "Owner"),
@@ -45,13 +42,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> PageText:
             inner = pymupdf.Rect(cell.x0 + 4, cell.y0 + 4, cell.x1 - 4, cell.y1 - 4)
             sheet.insert_textbox(inner, text, fontsize=9)
     document.save(path)
-    options = DecodeOptions.from_config(CorpusConfig(ocr=False))
-    opening = Opening(path, path.name, options, DecodeLimits(), lambda _: pytest.fail("no picture is read"))
-    source = open_source(DocumentKind.PDF, opening)
-    try:
-        return source.page_text(Locator(page=1))
-    finally:
-        source.close()
+    return first_page(path)
 
 
 @pytest.mark.parametrize(
