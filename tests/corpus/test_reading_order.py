@@ -307,18 +307,3 @@ def test_rows_of_a_table_above_columns_stay_rows_and_the_number_of_the_page_is_n
     rows = [word for row in ratings for cell in row for word in cell]
     assert texts(ordered) == texts([*rows, *left, *right, *number])
     assert [len(region) for region in found] == [4, 12, 12, 1]
-
-
-@pytest.mark.parametrize(
-    ("drawn", "read"),
-    [
-        ("שקלים 48 הוא במוזיאון הכרטיס מחיר", "מחיר הכרטיס במוזיאון הוא 48 שקלים"),
-        ("דניאל הוא Haifa המוזיאון של המנהל", "המנהל של המוזיאון Haifa הוא דניאל"),
-        ("בשנת ISO 9001 תקן", "תקן ISO 9001 בשנת"),
-        ("The word אשדוד נמל names a port", "The word נמל אשדוד names a port"),
-    ],
-)
-def test_a_line_of_two_directions_is_read_by_where_its_words_stand(drawn: str, read: str) -> None:
-    # As programs write it that know no right-to-left script: from the left, as it is to look.
-    ordered, _ = arranged(laid(drawn, 0.1, 0.1), ASPECT)
-    assert " ".join(word.text for word in ordered) == read

@@ -103,40 +103,9 @@ def regions(words: Sequence[Word], aspect: float) -> list[Region]:
     # What most of the page is written in comes first; then turned side notes, stamps and labels of axes.
     for turn in sorted(turns, key=lambda turn: (-sum(len(s.places) for s in turns[turn]), turn)):
         for region in _cut(turns[turn]):
-            rows = tuple(
-                tuple(place for segment in row for place in _in_order(segment, words, aspect)) for row in region
-            )
+            rows = tuple(tuple(place for segment in row for place in segment.places) for row in region)
             found.append(Region(rows, turn))
     return found
-
-
-def _in_order(segment: _Segment, words: Sequence[Word], aspect: float) -> Sequence[int]:
-    """The words of a segment in the order in which they are read: from the right where most of its letters are, but
-    for stretches that begin with a word in letters from left to right. The given order may be that of the drawing."""
-    text = "".join(segment.words)
-    if text.isascii() or not any(unicodedata.bidirectional(character) in ("R", "AL") for character in text):
-        return segment.places
-    from_left = sorted(segment.places, key=lambda place: upright(words[place], aspect)[0])
-    stretches: list[list[int]] = []
-    is_leftward = is_right_to_left(text)
-    for place in from_left:
-        direction = _direction(words[place].text)
-        # Of the other direction than the line. A number behind a word from left to right goes with it.
-        goes_on = bool(stretches) and _direction(words[stretches[-1][0]].text) is is_leftward
-        if goes_on and (direction is is_leftward or (is_leftward and direction is None)):
-            stretches[-1].append(place)
-        else:
-            stretches.append([place])
-    if is_leftward:
-        return [place for stretch in reversed(stretches) for place in stretch]
-    return [place for stretch in stretches for place in reversed(stretch)]
-
-
-def _direction(word: str) -> bool | None:
-    """Whether a word is written from left to right; None for one without letters."""
-    if not any(map(str.isalpha, word)):
-        return None
-    return not is_right_to_left(word)
 
 
 def arranged(words: Sequence[Word], aspect: float) -> tuple[list[Word], list[list[list[Word]]]]:
