@@ -22,7 +22,18 @@ PROSE = (
     "bears half. The minutes were then read and",
     "signed, and the meeting ended at nine.",
 )
+LONG = PROSE + tuple(text.lower() for text in PROSE) + PROSE[3:8]
+"""As many lines as a page has that numbers each."""
 TABLE = ("Oslo 41 72", "Bergen 38 70", "Tromso 12 61", "Vardo 5 22", "Bodo 17 48", "Molde 9 33")
+YEARS = (
+    "the cellar was flooded to the third step",
+    "a new copper was bought",
+    "the brewer left, and his brother followed him to the coast",
+    "no beer was brewed",
+    "the chimney fell in the gale of March",
+    "the well ran dry in the summer",
+    "a cooper was hired",
+)
 ITEMS = ("Boats that are", "Masts and spars", "Ropes", "Sails of hemp", "Oars", "Tar")
 
 
@@ -39,7 +50,7 @@ def numbered(lines: Sequence[str], step: int, at: float, text_at: float, lines_e
     """Each ``step``-th of ``lines`` with its number, whose right edge is ``at``."""
     words: list[Word] = []
     for place, text in enumerate(lines):
-        y = 0.1 + 0.022 * place
+        y = 0.05 + 0.022 * place
         number, rest = divmod(place, lines_each)
         if rest == 0 and (number + 1) % step == 0:
             label = str(number + 1)
@@ -52,20 +63,28 @@ def texts(words: Sequence[Word]) -> list[str]:
     return [word.text for word in words]
 
 
-@pytest.mark.parametrize(("step", "at", "text_at"), [(1, 0.1, 0.14), (2, 0.1, 0.14), (1, 0.95, 0.14)])
+@pytest.mark.parametrize(("step", "at", "text_at"), [(1, 0.1, 0.14), (5, 0.1, 0.14), (1, 0.95, 0.14)])
 def test_numbers_of_lines_are_left_out(step: int, at: float, text_at: float) -> None:
-    words = numbered(PROSE, step, at, text_at)
-    assert texts(without_line_numbers(words, ASPECT)) == " ".join(PROSE).split()
+    words = numbered(LONG, step, at, text_at)
+    assert texts(without_line_numbers(words, ASPECT)) == " ".join(LONG).split()
 
 
-@pytest.mark.parametrize("lines", [TABLE, ITEMS])
+@pytest.mark.parametrize("lines", [TABLE * 4, ITEMS * 4])
 def test_numbers_of_rows_and_items_stay(lines: Sequence[str]) -> None:
     words = numbered(lines, 1, 0.1, 0.14)
     assert texts(without_line_numbers(words, ASPECT)) == texts(words)
 
 
+@pytest.mark.parametrize("first", [1, 1921])
+def test_numbers_of_entries_that_begin_small_stay(first: int) -> None:
+    words: list[Word] = []
+    for place, text in enumerate(YEARS * 4):
+        words += [*line(str(first + place), 0.08, 0.1 + 0.02 * place), *line(text, 0.16, 0.1 + 0.02 * place)]
+    assert texts(without_line_numbers(words, ASPECT)) == texts(words)
+
+
 def test_numbers_of_notes_of_several_lines_stay() -> None:
-    words = numbered(PROSE, 1, 0.1, 0.14, lines_each=2)
+    words = numbered(PROSE * 4, 1, 0.1, 0.14, lines_each=2)
     assert texts(without_line_numbers(words, ASPECT)) == texts(words)
 
 
