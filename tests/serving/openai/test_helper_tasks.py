@@ -242,7 +242,7 @@ async def test_a_question_to_be_rewritten_is_rewritten_and_not_searched(
 ):
     backend.known_agents = ("extractive",)
     answer = await client.post(CHAT, json={"model": "extractive", "messages": messages})
-    assert answer.json()["choices"][0]["message"]["content"] == "When was Ingrid Maren sold?"
+    assert answer.json()["choices"][0]["message"]["content"] == "When was the Ingrid Maren sold?"
     assert not backend.started
 
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import accumulate
+from itertools import pairwise
 
 from vrag_ray.policies.extractive.courtesy import without_courtesy
-from vrag_ray.policies.extractive.follow_ups import YEAR, read_after
-from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, QUESTION_WORDS, Term, phrases, terms, tokens
+from vrag_ray.policies.extractive.follow_ups import YEAR, is_follow_up, subject_of
+from vrag_ray.policies.extractive.lexicon import (
+    NUMBERED_NAMES,
+    QUESTION_WORDS,
+    Term,
+    is_informative,
+    phrases,
+    terms,
+    tokens,
+)
 from vrag_ray.policies.extractive.other_scripts import HOW_MANY, WHEN, WHO, without_question_words
 from vrag_ray.types.months import MONTH
 
@@ -36,7 +44,8 @@ class Part:
     ``wants_passage``: no more is looked for than the place where the words stand, as with a sentence, or with a
     quotation and where it is said. ``pages`` are the numbers of the pages that it is about. ``sentence`` has the words
     of a part that asks nothing, in a row, "" for others. ``undivided`` is the clause of which this is a side, where
-    ``joined`` may as well be a single name, as "cash and cash equivalents" is.
+    ``joined`` may as well be a single name, as "cash and cash equivalents" is. ``about`` is the subject of the part
+    before it, for which a pronoun of this part may stand: it is searched for, but an answer need not repeat it.
     """
 
     text: str
@@ -48,6 +57,7 @@ class Part:
     sentence: str = ""
     undivided: str = ""
     joined: str = ""
+    about: str = ""
 
     @property
     def is_yes_or_no(self) -> bool:
@@ -70,6 +80,11 @@ class Part:
         """What to search for: the question without its leading question words; a quoted phrase that is looked for."""
         if self.wants_passage:
             return " ".join(self.phrases) or self.text
+        return f"{self.label} {self.about}".rstrip()
+
+    @property
+    def label(self) -> str:
+        """The question without its leading question words."""
         return _LEAD.sub("", without_question_words(self.text)).strip(" ?.!\uff1f\u061f") or self.text
 
     @property
@@ -77,7 +92,9 @@ class Part:
         """The same in other words: informative words only, most specific first."""
         ordered = sorted(self.terms, key=lambda term: not term.specific)
         held = {token for phrase in self.phrases for token in tokens(phrase)}
-        return " ".join([*self.phrases, *(term.surface for term in ordered if term.surface not in held)])
+        about = self.about.casefold().split()
+        words = [*self.phrases, *(term.surface for term in ordered if term.surface not in held)]
+        return " ".join([*words, *(word for word in about if word not in words and is_informative(word))])
 
 
 _ASK = rf"(?:{QUESTION_WORDS}|is|are|was|were|did|does|do|can|in which|at what|at which)"
@@ -284,7 +301,6 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     sentences = _SENTENCES.split(_LEADING_FORM.sub("", question))
     sentences = [sentence for sentence in sentences if not _OF_FORM.match(sentence)] or sentences
     clauses = [clause.strip() for sentence in sentences for clause in _CLAUSES.split(sentence)]
-    clauses = list(accumulate(clauses, read_after))
     sides = {text: (clause, joined) for clause in clauses for text, joined in _sides(clause)}
     sides = {text: of for text, of in sides.items() if any(map(str.isalnum, text))}
     if not 1 <= len(sides) <= limit:
@@ -293,6 +309,10 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     found = [
         replace(part_of(text, in_moment=moment), undivided=clause if joined else "", joined=joined)
         for text, (clause, joined) in sides.items()
+    ]
+    found[1:] = [
+        replace(part, about=subject_of(before.text)) if is_follow_up(part.text) and not part.wants_passage else part
+        for before, part in pairwise(found)
     ]
     distinct = {part.other_query: part for part in reversed(found)}
     return tuple(reversed(distinct.values()))

@@ -101,7 +101,7 @@ def _line(finding: Finding, *, alone: bool) -> str:
 
 def _label(part: Part) -> str:
     """What the part is about; the whole question where it is about what happens, or for yes or no."""
-    label = part.text.strip(" ?.!") if _HAS_A_VERB.match(part.text) else part.query
+    label = part.text.strip(" ?.!") if _HAS_A_VERB.match(part.text) else part.label
     return label[:1].upper() + label[1:]
 
 
