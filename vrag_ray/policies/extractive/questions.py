@@ -193,7 +193,7 @@ _QUANTITIES = (
     "total|turnover|value|volume|weight|width"
 )
 _QUANTITY = re.compile(
-    r"\bhow (?:many|much|high|large|long|old|tall|big|fast|far|wide|deep|heavy|often)\b|"
+    r"\bhow (?:many|much|high|large|long|old|tall|big|fast|far|wide|deep|heavy)\b|"
     r"\b(?:what|which) (?:percentage|share|number|amount|fraction)\b|"
     rf"\bwhat(?: (?:is|was|were|are)|['\u2019]s) (?:the |its |their )?(?:[\w-]+ ){{0,3}}?(?:{_QUANTITIES})\b",
     re.IGNORECASE,
