@@ -189,7 +189,7 @@ def test_a_turned_word_has_its_own_length_and_height(turn: int, length: float, h
     assert (u1 - u0, v1 - v0) == pytest.approx((length, height), abs=1e-9)
 
 
-@pytest.mark.parametrize("box", ["Unchecked:", "☐"])
+@pytest.mark.parametrize("box", ["Unchecked:", "☐", "[X]", "[]", "[ ]", "[ x ]"])
 def test_boxes_to_tick_are_read_with_what_they_are_about(box: str) -> None:
     questions = ["Are you covered under an employee health plan?", "Do you have any other health insurance cover?"]
     boxes = [laid(f"{box} Yes {box} No", 0.05, 0.2 + 2 * row * LINE) for row in range(3)]

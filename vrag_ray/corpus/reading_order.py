@@ -6,6 +6,7 @@ a common left edge, as long as what stands on both sides of it reads as text; a 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -53,6 +54,8 @@ ALIGNED = 0.6
 """Share of rows of the shorter side that stand level with a row of the other, from which on it may be a table."""
 
 _BOXES = frozenset((CHECKED, UNCHECKED, *"☐☑☒□■✓✔✗✘"))
+_TYPED_BOX = re.compile(r"(?<!\S)\[ ?[x✓✔✗✘]? ?\](?!\S)")
+"""``[x]`` or ``[ ]`` in small letters, of one word or of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +366,8 @@ def _are_ticked_rows(left: Sequence[Sequence[_Segment]], right: Sequence[Sequenc
 
 
 def _has_boxes(row: Sequence[_Segment]) -> bool:
-    return any(word.lower().rstrip(":") in _BOXES for segment in row for word in segment.words)
+    words = [word.lower().rstrip(":") for segment in row for word in segment.words]
+    return not _BOXES.isdisjoint(words) or _TYPED_BOX.search(" ".join(words)) is not None
 
 
 def _are_level(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:
