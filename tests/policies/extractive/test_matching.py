@@ -87,6 +87,15 @@ def test_a_telephone_number_under_its_head_answers() -> None:
     assert answers("What is the telephone of the archive?", words)[0] == "4430"
 
 
+def test_a_telephone_number_is_whole_where_all_rows_have_one_area_code() -> None:
+    names = ("Agnes Vogt", "Rolf Janssen", "Mina Okafor")
+    words = [word for x, head in ((50, "Contact"), (200, "Telephone"), (320, "Room")) for word in put(x, 100, head)]
+    for place, (name, own) in enumerate(zip(names, ("4471", "4488", "4419"), strict=True)):
+        y = 120 + 20 * place
+        words += [*put(50, y, name), *put(190, y, "0561"), *put(226, y, own), *put(320, y, f"B {place}")]
+    assert answers("What is the telephone number of Mina Okafor?", words)[0] == "0561 4419"
+
+
 @pytest.mark.parametrize(("head", "label"), [("(000s)", "Masts"), ("July 5,", "Masts"), ("Cost", "2. Masts")])
 def test_marks_of_lists_scales_and_days_above_their_year_are_no_values(head: str, label: str) -> None:
     words = table(50, 100, (0, 60, 200), ("No.", "Masts sold", head), ("2.", label, "410"))

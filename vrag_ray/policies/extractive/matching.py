@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from vrag_ray.agent.facts import dates, figures
 from vrag_ray.agent.observation import Observation, Sighting
@@ -240,8 +241,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
                     presence[name] = max(presence[name], PRESENCE.heading * share)
             if part.is_contact:
                 # The question's word for what is looked for is none of its terms.
-                called = [stem(part.kind) in columns.heads[at] for at in places]
-                answer = row.cells[called.index(True)].text if any(called) else answer
+                answer = _called(stem(part.kind), row, [columns.heads[at] for at in places]) or answer
             else:
                 answer = _named_by_head(part, row, shares, yardstick) or answer
         factor = HEADS_ALONE if _are_heads(part, row.stems, page.parts.head_rows.get(place)) else 1.0
@@ -264,6 +264,14 @@ def _are_heads(part: Part, stems: frozenset[str], is_sure: bool | None) -> bool:
     a name of the question, but for a year, is one of a row that was taken for heads."""
     names = (term for term in part.terms if term.specific and not term.stem.isdigit())
     return not part.wants_passage and (is_sure or (is_sure is not None and not any(t.found_in(stems) for t in names)))
+
+
+def _called(name: str, row: Row, heads: Sequence[frozenset[str]]) -> str:
+    """The cell of ``row`` whose head has ``name``, and those behind it with the same head: an area code that all rows
+    have stands in a column of its own. "" where no head has the name."""
+    first = next((at for at, head in enumerate(heads) if name in head), len(heads))
+    under = takewhile(lambda pair: pair[1] == heads[first], zip(row.cells[first:], heads[first:], strict=True))
+    return " ".join(cell.text for cell, _ in under)
 
 
 def _named_by_head(part: Part, row: Row, heads: Sequence[Mapping[str, float]], yardstick: Yardstick) -> str:
