@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pymupdf
 import pytest
 
 from tests.support.documents import first_page
 from vrag_ray.agent.observation import Observation, Sighting
-from vrag_ray.policies.extractive.matching import matches
+from vrag_ray.policies.extractive.matching import Match, matches
 from vrag_ray.policies.extractive.questions import parts
 from vrag_ray.types import PageText, PassageKind
 
@@ -30,14 +32,26 @@ ROWS = (
 )
 
 
+TERMS = (
+    ("Event", "What is covered"),
+    ("Theft of a bicycle", "Up to 1,500 euros, if the bicycle was locked with a chain"),
+    ("Water damage", "Up to 40,000 euros; frost only where the pipes were drained"),
+    ("Broken glass", "All panes of the home, without a limit and without a share of your own"),
+)
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> PageText:
-    path = tmp_path_factory.mktemp("ruled") / "risks.pdf"
+    return drawn(ROWS, tmp_path_factory.mktemp("ruled") / "risks.pdf", 115)
+
+
+def drawn(rows: Sequence[Sequence[str]], path: Path, width: float) -> PageText:
     document = pymupdf.open()
     sheet = document.new_page(width=595, height=842)
-    for row, texts in enumerate(ROWS):
+    for row, texts in enumerate(rows):
         for column, text in enumerate(texts):
-            cell = pymupdf.Rect(60 + 115 * column, 80 + 60 * row, 175 + 115 * column, 140 + 60 * row)
+            left = 60 + width * column
+            cell = pymupdf.Rect(left, 80 + 60 * row, left + width, 140 + 60 * row)
             sheet.draw_rect(cell)
             inner = pymupdf.Rect(cell.x0 + 4, cell.y0 + 4, cell.x1 - 4, cell.y1 - 4)
             sheet.insert_textbox(inner, text, fontsize=9)
@@ -62,8 +76,17 @@ def test_the_cell_under_the_head_that_the_question_names_answers(
         cells = tuple(part.box.as_tuple() for part in page.elements if part.table is not None)
         several = tuple(part for part in page.elements if part.table is None or "\n" in part.text)
         page = replace(page, elements=several, cells=cells)
-    (part,) = parts(question, limit=3)
-    seen = Sighting("s1", "d", page.locator, PassageKind.PAGE, "", "risks.pdf", 1.0, page.text, page)
-    best = matches(part, Observation("q1", question, (seen,)))[0]
+    best = best_match(page, question)
     assert " ".join(best.answer.split()) == answer
     assert ROWS[2][0].split()[0] in best.quote or ROWS[1][0].split()[0] in best.quote
+
+
+def test_the_row_of_two_long_cells_answers(tmp_path: Path) -> None:
+    best = best_match(drawn(TERMS, tmp_path / "terms.pdf", 170), "What is covered in the case of water damage?")
+    assert " ".join(best.quote.split()) == " ".join(TERMS[2])
+
+
+def best_match(page: PageText, question: str) -> Match:
+    (part,) = parts(question, limit=3)
+    seen = Sighting("s1", "d", page.locator, PassageKind.PAGE, "", "page.pdf", 1.0, page.text, page)
+    return matches(part, Observation("q1", question, (seen,)))[0]

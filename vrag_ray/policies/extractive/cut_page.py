@@ -34,7 +34,8 @@ class CutPage:
     ``headings`` has for each of ``spans`` the place of the heading above it, -1 where there is none. ``in_spans`` and
     ``in_rows`` are the places of words. ``units`` has for the places of rows of figures the text above all of them,
     as "in millions". ``margins`` are the places of the spans in headers and footers. ``columns`` has for the places of
-    rows of a table with heads its columns, and that of each of the row's cells; ``head_rows`` and ``head_spans`` are
+    rows of a table with heads its columns, and that of each of the row's cells; ``ruled`` are the places of rows of
+    tables that ruling lines alone show, whose cells may be long; ``head_rows`` and ``head_spans`` are
     the places of these heads, and whether they are heads for sure, because figures stand below them.
     """
 
@@ -48,6 +49,7 @@ class CutPage:
     units: Mapping[int, str]
     margins: frozenset[int]
     columns: Mapping[int, tuple[Columns, tuple[int, ...]]]
+    ruled: frozenset[int]
     head_rows: Mapping[int, bool]
     head_spans: Mapping[int, bool]
 
@@ -60,8 +62,10 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
     page = replace(page, words=cut_at_stops(page.words))
     timed = captions(page.text, page.locator) if kind is PassageKind.CLIP else []
     shown = tables(page.words, page.aspect)
+    in_ruled: set[int] = set()
     if ruled := grids_of(page, shown):
-        shown = tables(page.words, page.aspect, ruled)
+        by_words, shown = set(shown), tables(page.words, page.aspect, ruled)
+        in_ruled = {id(row[0].words[0]) for table in shown if table not in by_words for row in table.rows}
     found = [table.with_heads_in(page.text) for table in shown]
     spans = sentences(page, found)
     if timed:
@@ -94,6 +98,7 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         _units(found, lines),
         frozenset(_margins(page, spans)),
         _columns(headed, lines),
+        frozenset(place for place, row in enumerate(lines) if {id(word) for word in row.cells[0].words[:1]} & in_ruled),
         _beginning_in(heads, [row.cells[0] for row in lines]),
         _beginning_in(heads, spans),
     )

@@ -102,11 +102,12 @@ class _Page:
 
     @property
     def tables(self) -> Iterator[int]:
-        """The places of the rows of several cells. Cells of any length are cells where the columns have heads."""
+        """The places of the rows of several cells. Cells of any length are cells where the columns have heads or ruling
+        lines part them."""
         return (
             place
             for place, row in enumerate(self.parts.rows)
-            if len(row.cells) > 1 and (place in self.parts.columns or not row.is_prose)
+            if len(row.cells) > 1 and (place in self.parts.columns or place in self.parts.ruled or not row.is_prose)
         )
 
 
