@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -111,6 +112,71 @@ def test_dots_lead_to_a_price_that_answers_or_to_a_page_that_does_not(ends: tupl
     found = answers("What is the price of a pressure wash?", words)
     assert (ends[1] in found) is answers_it
     assert not any("." * 40 in answer for answer in found)
+
+
+PRICES = ("Beard trim", "Hot towel", "Hair colouring", "Full service")
+
+
+def led(text: str) -> list[Word]:
+    return [word for place, line in enumerate(text.splitlines()) for word in put(50, 100 + 20 * place, line)]
+
+
+def price_list(dots: str, ends: Sequence[str], title: str) -> str:
+    return "\n".join([title, *(f"{name}{dots}{end}" for name, end in zip(PRICES, ends, strict=True))])
+
+
+@pytest.mark.parametrize("has_places", [True, False])
+@pytest.mark.parametrize(
+    "dots", [f" {'.' * 40} ", f"{'.' * 40} ", "." * 40, " .......... EUR ", f"{' .' * 45} ", " …… "]
+)
+@pytest.mark.parametrize(
+    ("title", "ends"),
+    [
+        ("Barber Kowalk", ("9.00", "21.50", "38.00", "60.00")),
+        ("Barber Kowalk", ("9", "21", "15", "60")),
+        ("Barber Kowalk: price list", ("15", "20", "35", "95")),
+        ("Barbier Kowalk: Preise", ("15", "20", "35", "95")),
+    ],
+)
+def test_dots_that_reach_a_price_lead_to_it(dots: str, title: str, ends: tuple[str, ...], has_places: bool) -> None:
+    text = price_list(dots, ends, title)
+    question = "How much is a hot towel?"
+    best = found(question, led(text))[0] if has_places else best_match(question, text)
+    assert (best.answer, best.quote) == (ends[1], text.splitlines()[2])
+
+
+@pytest.mark.parametrize("has_places", [True, False])
+@pytest.mark.parametrize("dots", [f" {'.' * 40} ", "." * 40, " . . . . . . . . . . "])
+@pytest.mark.parametrize(
+    ("title", "ends"),
+    [
+        ("The barber's handbook", ("3", "17", "45", "46")),
+        ("Contents of the price list", ("3", "17", "45", "46")),
+        ("List of prices, contents Page", ("3", "17", "45", "46")),
+    ],
+)
+def test_dots_that_reach_a_page_do_not_answer(dots: str, title: str, ends: tuple[str, ...], has_places: bool) -> None:
+    text = price_list(dots, ends, title)
+    question = "How much is a hot towel?"
+    matches = found(question, led(text)) if has_places else matches_in(question, text)
+    assert not any("towel" in match.quote for match in matches)
+
+
+def test_dots_lead_to_the_price_and_not_to_the_size() -> None:
+    text = f"Barber Kowalk\nShampoo 0.5 l {'.' * 40} 4.20\nHot towel {'.' * 40} 3.00"
+    assert answers("How much is the shampoo?", led(text))[0] == "4.20"
+
+
+def test_the_pages_of_a_list_of_figures_begin_again_and_are_no_prices() -> None:
+    names = ["Founding", "Hot towel", "Razors", "Soap", "Scissors", "Wigs", "The first shop", "Barber's pole"]
+    ends = [3, 9, 17, 25, 31, 40, 4, 18]
+    lines = [f"{name} {'.' * 40} {end}" for name, end in zip(names, ends, strict=True)]
+    assert not any("towel" in match.quote for match in found("How much is a hot towel?", led("\n".join(lines))))
+
+
+def test_an_ellipsis_ends_a_sentence_and_dots_to_write_on_part_no_row() -> None:
+    assert [span.text for span in text_sentences("He left.... Then she came.")] == ["He left....", "Then she came."]
+    assert [len(row.cells) for row in rows(page(led("Name .............. Date ..............")))] == [1]
 
 
 def test_a_head_of_dates_answers_where_a_date_is_looked_for_alone() -> None:
@@ -256,10 +322,14 @@ def best_quote(question: str, text: str) -> str:
 
 
 def best_match(question: str, text: str) -> Match:
+    return matches_in(question, text)[0]
+
+
+def matches_in(question: str, text: str) -> list[Match]:
     (part,) = parts(question, limit=1)
     whole = PageText("d", Locator(), text, (), 0, 0)
     seen = Sighting("s1", "d", whole.locator, PassageKind.TEXT, "", "d.txt", 1.0, text, whole)
-    return matches(part, Observation("q1", question, (seen,)))[0]
+    return matches(part, Observation("q1", question, (seen,)))
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, zip_longest
+from itertools import groupby, pairwise, zip_longest
 from statistics import median
 
 from vrag_ray.corpus.reading_order import is_right_to_left, regions
@@ -27,8 +27,11 @@ LINE_GAP, COLUMN_GAP = 0.8, 3.0
 LARGE = 1.15
 """Heights of most lines from which on a line is a headline, which is broken where it looks well."""
 
-LEADERS = re.compile(r"(?:\.\s?){4,}|…{2,}|(?:·\s?){4,}")
+LEADERS = re.compile(r"(?:\.\s?){4,}|(?:…\s?){2,}|(?:·\s?){4,}")
 """Dots from a name to its page or its price."""
+LEAST_DOTS = 6
+"""Of dots that lead to words: fewer may be an ellipsis."""
+_DOTS = re.compile(r"[.…·]+")
 _SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end sentences too
 _OPENING = '"“‘«([•–▪●*#'  # noqa: RUF001
 _CLOSING = "\"”')]" + SUPERSCRIPTS
@@ -140,7 +143,8 @@ def rows(page: PageText, tables: Sequence[Table] = ()) -> list[Row]:
             done.add(id(table))
             found.extend(_rows_of(table, aspect, place_of))
         if outside := [word for word in line if id(word) not in table_of]:
-            found.append(_row([_cell(words, aspect) for words in cells(outside, aspect)], place_of))
+            parts = _parted_at_leaders(cells(outside, aspect))
+            found.append(_row([_cell(part, aspect) for part in parts], place_of, outside))
     return found
 
 
@@ -155,12 +159,60 @@ def _rows_of(table: Table, aspect: float, place_of: Mapping[int, int]) -> Iterat
             _cell(cell.words, aspect) if cell.words[0].turn == turn else Span(cell.text, cell.words, edges[cell.column])
             for cell in row
         ]
-        yield _row(spans, place_of)
+        if len(row) == 1 and len(parts := _parted_at_leaders([row[0].words])) > 1:
+            spans = [_cell(part, aspect) for part in parts]
+        yield _row(spans, place_of, [word for cell in row for word in cell.words])
 
 
-def _row(spans: Sequence[Span], place_of: Mapping[int, int]) -> Row:
-    ordered = sorted((word for span in spans for word in span.words), key=lambda word: place_of[id(word)])
-    return Row(tuple(spans), joined(ordered))
+def _row(spans: Sequence[Span], place_of: Mapping[int, int], words: Sequence[Word]) -> Row:
+    return Row(tuple(spans), joined(sorted(words, key=lambda word: place_of[id(word)])))
+
+
+def _parted_at_leaders(row: Sequence[Sequence[Word]]) -> Sequence[Sequence[Word]]:
+    """The cells of a row, parted where dots lead from a name to its page or its price, and without these dots."""
+    if not _leads([word.text for cell in row for word in cell]):
+        return row
+    cut = [(number, part) for number, cell in enumerate(row) for word in cell for part in _cut_at_leaders(word)]
+    dots = _in_leaders([word.text for _, word in cut])
+    grouped = groupby(enumerate(cut), key=lambda pair: (pair[1][0], pair[0] in dots))
+    return [[word for _, (_, word) in words] for (_, are_dots), words in grouped if not are_dots] or row
+
+
+def _cut_at_leaders(word: Word) -> list[Word]:
+    """The dots of ``word`` and what stands on both sides of them, each with its share of the box."""
+    dots = LEADERS.search(word.text) if word.turn == 0 else None
+    if dots is None:
+        return [word]
+    wide = (word.box.x1 - word.box.x0) / len(word.text)
+    bounds = [0, *dots.span(), len(word.text)]
+    return [
+        Word(word.text[a:b], replace(word.box, x0=word.box.x0 + wide * a, x1=word.box.x0 + wide * b))
+        for a, b in pairwise(bounds)
+        if a < b
+    ]
+
+
+def _in_leaders(texts: Sequence[str]) -> Set[int]:
+    """The places of the words that are nothing but dots which lead to a page or a price."""
+    runs = (list(places) for _, places in groupby(range(len(texts)), key=lambda at: bool(_DOTS.fullmatch(texts[at]))))
+    return {
+        place
+        for run in runs
+        if _DOTS.fullmatch(texts[run[0]]) and LEADERS.search(" ".join(texts[at] for at in run))
+        for place in run
+    }
+
+
+def _leads(texts: Sequence[str]) -> bool:
+    """Whether dots lead from the beginning of a line to its end: to a figure, or over more than an ellipsis. Those that
+    lead to nothing are a place to write in."""
+    line = " ".join(texts)
+    parts = LEADERS.split(line)
+    name, end = parts[0], parts[-1]
+    if len(parts) == 1 or not name or not end:
+        return False
+    dots = line[len(name) : -len(end)].replace(" ", "")
+    return any(map(str.isdigit, end)) or len(dots) >= LEAST_DOTS
 
 
 def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
@@ -190,6 +242,9 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
 def _of_lines(lines: Sequence[Sequence[Word]], row_of: Mapping[int, int], aspect: float) -> Iterator[Span]:
     """The sentences of a column. ``row_of`` has the rows of tables that words stand in."""
     last = {id(lines[place][-1]) for place in _ended_lines(lines, aspect)}
+    led = [line for line in lines if _leads([word.text for word in line])]
+    last |= {id(line[-1]) for line in led}
+    within = {id(word) for line in led for word in line[:-1]}
     words = [word for line in lines for word in line]
     current: list[Word] = []
     for word, following in zip(words, [*words[1:], None], strict=True):
@@ -199,8 +254,7 @@ def _of_lines(lines: Sequence[Sequence[Word]], row_of: Mapping[int, int], aspect
         ends = ends and not _is_caption_number([part.text for part in current[:3]])
         if (
             following is None
-            or ends
-            or len(current) >= MAX_SENTENCE_WORDS
+            or ((ends or len(current) >= MAX_SENTENCE_WORDS) and id(word) not in within)
             or id(word) in last
             or row_of.get(id(word)) != row_of.get(id(following))
             or _breaks(word, following, aspect)
@@ -297,20 +351,22 @@ def text_sentences(text: str) -> list[Span]:
         is_whole = line.startswith("#") or _NAMED_ROW.match(line) is not None
         above = lines[place - 1] if place else ""
         is_keyed = _KEY.match(line) is not None and _KEY.match(above) is not None and not above.endswith(":")
-        if not line or is_whole or is_keyed or _ITEM.match(line):
+        is_led = _leads(line.split())
+        if not line or is_whole or is_keyed or (is_led and not line[0].islower()) or _ITEM.match(line):
             blocks.append([])
         blocks[-1].append(line)
-        if is_whole or place in ended:
+        if is_whole or is_led or place in ended:
             blocks.append([])
     found: list[Span] = []
     for block in blocks:
         words = _UNSPACED_END.sub(" ", " ".join(block)).split()
+        is_led = _leads(words)
         current: list[str] = []
         for word, following in zip_longest(words, words[1:], fillvalue=""):
             current.append(word)
             begins = not following.lstrip(_OPENING + "'([")[:1].islower()
             ends = begins and _ends_sentence(word, following) and not _is_caption_number(current[:3])
-            if not following or len(current) >= MAX_SENTENCE_WORDS or ends:
+            if not following or ((ends or len(current) >= MAX_SENTENCE_WORDS) and not is_led):
                 found.append(Span(" ".join(current)))
                 current = []
     return found
