@@ -27,6 +27,10 @@ from vrag_ray.policies.extractive.questions import AnswerKind, parts
         ("Which was higher: wind or solar?", ["Which was higher: wind?", "Which was higher: solar?"]),
         ('What does "search and rescue" mean?', ['What does "search and rescue" mean?']),
         ("Is it a boat or a ship", ["Is it a boat or a ship"]),
+        (
+            "What was the revenue of Norfell in 2022? And in 2021?",
+            ["What was the revenue of Norfell in 2022?", "What was the revenue of Norfell in 2021?"],
+        ),
         ("How far is it between Harwick and Norfell?", ["How far is it between Harwick and Norfell?"]),
         ("How many boats sank between 2019 and 2021?", ["How many boats sank between 2019 and 2021?"]),
         (

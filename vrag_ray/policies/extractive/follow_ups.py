@@ -72,7 +72,7 @@ def standalone(question: str, earlier: Sequence[str]) -> str:
     before, subject = "", ""
     for each in [*earlier[-MOST_EARLIER:], question]:
         subject = subject_of(before) or subject
-        before = _completed(before, each) or _with_subject(before, each, subject)
+        before = completed(before, each) or _with_subject(before, each, subject)
     return before
 
 
@@ -129,8 +129,9 @@ def _with_subject(before: str, question: str, subject: str) -> str:
     return f"{start}{subject}'s{end}" if is_owned else f"{start}{subject}{end}"
 
 
-def _completed(before: str, question: str) -> str:
-    """The question ``before`` with what ``question`` names in the place of its like; empty where that is not clear."""
+def completed(before: str, question: str) -> str:
+    """The question ``before`` with what ``question`` names in the place of its like, as "And in 2022?" does; "" where
+    that is not clear."""
     short = _ELLIPSIS.match(question)
     if short is None or _VERB_OR_QUESTION_WORD.search(short["other"]):
         return ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from vrag_ray.policies.extractive.courtesy import without_courtesy
-from vrag_ray.policies.extractive.follow_ups import YEAR, is_follow_up, subject_of
+from vrag_ray.policies.extractive.follow_ups import YEAR, completed, is_follow_up, subject_of
 from vrag_ray.policies.extractive.lexicon import (
     NUMBERED_NAMES,
     QUESTION_WORDS,
@@ -301,6 +301,7 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     sentences = _SENTENCES.split(_LEADING_FORM.sub("", question))
     sentences = [sentence for sentence in sentences if not _OF_FORM.match(sentence)] or sentences
     clauses = [clause.strip() for sentence in sentences for clause in _CLAUSES.split(sentence)]
+    clauses = list(accumulate(clauses, lambda before, clause: completed(before, clause) or clause))
     sides = {text: (clause, joined) for clause in clauses for text, joined in _sides(clause)}
     sides = {text: of for text, of in sides.items() if any(map(str.isalnum, text))}
     if not 1 <= len(sides) <= limit:
