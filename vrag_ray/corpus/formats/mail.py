@@ -288,19 +288,17 @@ def _parameter(part: EmailMessage, name: str) -> str:
 def _unflowed(text: str, *, deletes_blank: bool) -> str:
     """A text of ``format=flowed`` (RFC 3676) with whole paragraphs: a blank at the end of a line says that the line
     goes on in the next of the same quote, and is itself no part of the text where it is deleted (``delsp``)."""
-    lines: list[str] = []
+    parts: list[str] = []
     depth, goes_on = 0, False
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines()):
         marks = len(line) - len(line.lstrip(">"))
         content = line[marks:].removeprefix(" ")
-        if goes_on and marks == depth and content != _SIGNATURE:
-            lines[-1] += content
-        else:
-            lines.append(f"{'>' * marks} {content}" if marks else content)
+        is_within = goes_on and marks == depth and content != _SIGNATURE
+        if not is_within:
+            parts += ["\n" if number else "", f"{'>' * marks} " if marks else ""]
         depth, goes_on = marks, content.endswith(" ") and content != _SIGNATURE
-        if goes_on and deletes_blank:
-            lines[-1] = lines[-1][:-1]
-    return "\n".join(lines)
+        parts.append(content[:-1] if goes_on and deletes_blank else content)
+    return "".join(parts)
 
 
 def _suffix_of(part: EmailMessage) -> str:

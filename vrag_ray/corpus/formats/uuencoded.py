@@ -9,7 +9,7 @@ import re
 
 from vrag_ray.corpus.formats.source import Attachment
 
-_BEGIN = re.compile(r"^begin(-base64)? [0-7]{3,4} +(\S[^\r\n]*?)[ \t]*\r?\n", re.MULTILINE)
+_BEGIN = re.compile(r"^begin(-base64)? [0-7]{3,4} +(\S[^\r\n]*)\r?\n", re.MULTILINE)
 _LINE = re.compile(r"[^\r\n]*(?:\r?\n|\Z)")
 _ENDS = {"": "end", "-base64": "===="}
 
@@ -20,7 +20,7 @@ def without_encoded(text: str) -> tuple[str, list[Attachment]]:
     for begin in _BEGIN.finditer(text):
         if begin.start() < done:
             continue
-        kind, at, data, is_whole = begin[1] or "", begin.end(), b"", False
+        kind, at, data, is_whole = begin[1] or "", begin.end(), bytearray(), False
         while at < len(text) and not is_whole:
             line = _LINE.match(text, at)
             assert line is not None
@@ -34,7 +34,7 @@ def without_encoded(text: str) -> tuple[str, list[Attachment]]:
         # A sentence that begins so has no such lines behind it.
         if data or is_whole:
             parts.append(text[done : begin.start()])
-            files.append(Attachment(begin[2], data))
+            files.append(Attachment(begin[2].rstrip(), bytes(data)))
             done = at
     return "".join([*parts, text[done:]]), files
 
