@@ -53,6 +53,7 @@ _QUOTE_MARKS = r"(?:[ \t]*>(?:[ \t]?>)*[ \t]?)?"
 """Before each line of a text that a mail quotes."""
 _LINE_END = re.compile(rf"(?<=[-\u2010])[ \t]*(?:\r?\n{_PAGE_END}?|\f)({_QUOTE_MARKS})([ \t]*)(?=[^\W\d_])")
 """Its groups are the quote marks and the indentation of the next line."""
+_BREAK = re.compile(r"[\n\f]")
 _QUOTED = re.compile(_QUOTE_MARKS)
 _FIRST_HALF = re.compile(r"[(\"'“‘\[*_]*[^\W\d_]+(?:[-\u2010][^\W\d_]+)*[-\u2010]")  # noqa: RUF001
 _SECOND_HALF = re.compile(r"(?=[^\W\d_]{2})[^\W\d_]+(?:[-\u2010'’][^\W\d_]+)*[^\w\s/-]*")  # noqa: RUF001
@@ -76,22 +77,26 @@ def divided_words(text: str, tables: Sequence[NamedRow]) -> list[NamedRow]:
     in a mail; and those of TeX without the places where it may divide them. Not in code, keys and ``tables``."""
     is_tex = _TEX.search(text) is not None
     places: list[tuple[int, int, str, str, str]] = []
+    earlier = 0
     for line_end in _LINE_END.finditer(text):
-        begin = max(text.rfind(mark, 0, line_end.start()) for mark in "\n\f") + 1
-        end = text.find("\n", line_end.end())
+        # Not from the begin of the text, which takes long where there are many lines.
+        begin = max(text.rfind(mark, earlier, line_end.start()) for mark in "\n\f") + 1
+        earlier = line_end.start()
+        following_end = _BREAK.search(text, line_end.end())
         quote = _QUOTED.match(text, begin, line_end.start())
         assert quote is not None
-        line, following = text[quote.end() : line_end.start()], text[line_end.end() : end if end >= 0 else len(text)]
-        if quote[0].count(">") != line_end[1].count(">") or not line.strip():
+        line = text[quote.end() : line_end.start()]
+        following = text[line_end.end() : following_end.start() if following_end else len(text)]
+        words = line.split()
+        if quote[0].count(">") != line_end[1].count(">") or len(words) < LEAST_OF_A_LINE:
             continue
-        before, after = line.split()[-1], following.split(maxsplit=1)[0]
+        before, after = words[-1], following.split(maxsplit=1)[0]
         cell = max((gap.end() for gap in _WIDE_GAP.finditer(line)), default=0)
         in_cells = len(line_end[2]) < cell or _WIDE_GAP.search(following) is not None
         is_code = any(_CODE.search(_TEX_MARKUP.sub("", part) if is_tex else part) for part in (line, following))
         if (
             _FIRST_HALF.fullmatch(before)
             and _SECOND_HALF.fullmatch(after)
-            and len(line.split()) >= LEAST_OF_A_LINE
             and not (in_cells or is_code or _KEY.match(following))
         ):
             indent = line_end[1] + line_end[2]
