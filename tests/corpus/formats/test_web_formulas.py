@@ -42,6 +42,13 @@ MATRIX = (
         ("<mi>sin</mi><mo>&#x2061;</mo><mi>\U0001d465</mi>", "sin x"),
         ("<mi>f</mi><mo>&#x2061;</mo><mfenced><mi>x</mi><mi>y</mi></mfenced>", "f(x,y)"),
         ("<semantics><mi>x</mi><annotation encoding='application/x-tex'>x</annotation></semantics>", "x"),
+        ("<mn>12</mn><mo>,</mo><mn>000</mn><mo>,</mo><mn>250.5</mn><mi>m</mi>", "12,000,250.5m"),
+        ("<mrow><mi>n</mi><mo>=</mo><mn>1</mn><mo>,</mo><mn>000</mn></mrow><mo>,</mo><mn>200</mn>", "n = 1,000, 200"),
+        (
+            "<mo>[</mo><mn>1</mn><mo>,</mo><mn>100</mn><mo>]</mo><mo>,</mo><mn>20</mn><mo>,</mo><mn>300</mn>",
+            "[1, 100], 20, 300",
+        ),
+        ("<mn>0</mn><mo>,</mo><mn>100</mn><mo>,</mo><mn>2000</mn>", "0, 100, 2000"),
         ("<m:mfrac><m:mn>1</m:mn><m:mn>2</m:mn></m:mfrac>", "1/2"),
     ],
 )

@@ -41,6 +41,8 @@ _BETWEEN = frozenset("=<>≤≥≈∼≃≅≠≡≪≫→←↔⇒⇐⇔↦∈�
 """Operators that have blanks around them between two terms."""
 _OPENING = frozenset("([{⟨,;")
 _BEHIND = frozenset(",;")
+_FIRST_DIGITS = re.compile(r"[1-9]\d{0,2}")
+_THREE_DIGITS = re.compile(r"\d{3}(?!\d)")
 _NO_LINE = re.compile(r"0+(?:\.0*)?(?:[a-z%]|\Z)")
 _CHILDREN = {"mfrac": 2, "msub": 2, "msup": 2, "msubsup": 3, "munder": 2, "mover": 2, "munderover": 3, "mroot": 2}
 
@@ -164,12 +166,23 @@ def _row(node: _Node) -> list[Piece]:
             is_between = before != "" and before[-1] not in _OPENING and before not in _BETWEEN
             if sign in _BETWEEN and is_between and place + 1 < len(shown):
                 piece = Piece(f" {sign} ")
+            elif sign == "," and _is_grouped(pieces, shown[place + 1 : place + 2]):
+                piece = Piece(sign)
             elif sign in _BEHIND:
                 piece = Piece(f"{sign} ")
         elif before[-1:].isdigit() and sign[:1].isdigit():
             piece = Piece(f" {piece.text}", piece.is_apart)
         pieces.append(piece)
     return pieces
+
+
+def _is_grouped(pieces: Sequence[Piece], following: Sequence[_Node | Piece]) -> bool:
+    """Whether a comma is within a number, as in 1,000,000. Behind a bracket or another comma it parts two numbers."""
+    before, earlier = (["", "", *(piece.text for piece in pieces)][place].strip(" ") for place in (-1, -2))
+    is_first = _FIRST_DIGITS.fullmatch(before) is not None and earlier[-1:] not in _OPENING
+    is_later = _THREE_DIGITS.fullmatch(before) is not None and len(pieces) > 1 and pieces[-2].text == ","
+    after = "".join(part.text for part in following).strip()
+    return (is_first or is_later) and _THREE_DIGITS.match(after) is not None
 
 
 def _piece(node: _Node) -> Piece:  # noqa: PLR0911
