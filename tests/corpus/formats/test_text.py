@@ -449,6 +449,17 @@ def test_what_a_markdown_text_does_not_show_is_left_out_and_everything_else_stay
     assert sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_=format_).text == unit.text
 
 
+@pytest.mark.parametrize("remarks", ["[a]: # (x)\n" * 20000, "<!-- " + "x\n" * 60000 + " -->", "\n" * 120000])
+def test_no_piece_is_long_where_most_of_a_text_is_blank(sandbox, put, options, remarks):
+    text = f"The quay is 9 m wide.\n{remarks}\nIt has 36 gauges."
+    path = put("a.md", text.encode())
+    units = decoded(sandbox, path, item(2, "a.md"), options)
+    assert [unit.text for unit in units] == ["The quay is 9 m wide.", "It has 36 gauges."]
+    assert units[1].locator.span_start == text.index("It has")
+    assert sandbox.probe(put("b.md", remarks.encode()), "b.md").units == 1
+    assert len(decoded(sandbox, put("b.md", remarks.encode()), item(1, "b.md"), options)[0].text) < 60_000
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import PurePath
 from xml.etree import ElementTree
 
@@ -28,7 +27,7 @@ from vrag_ray.corpus.formats.source import Attachment, Opening
 from vrag_ray.corpus.formats.unseen import hidden_notice, struck_notice
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
-from vrag_ray.corpus.windows import WORD
+from vrag_ray.corpus.windows import LONGEST_WORD, WORD
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind, undivided
 
 PIECE_WORDS = 900
@@ -123,24 +122,34 @@ def split_pieces(text: str, words: int = PIECE_WORDS) -> list[Span]:
     """Character spans of at most ``words`` words, in order and disjoint, that hold every word of ``text``.
 
     Borders are paragraph borders where a paragraph fits into a piece, word borders where it does not.
-    Text without words is one piece.
+    None is longer than that many of the longest words, however much of ``text`` is blank. Text without words is one
+    piece.
     """
     pieces: list[Span] = []
-    taken = 0
+    most, taken = words * (LONGEST_WORD + 1), 0
     for paragraph in _PARAGRAPH.finditer(text):
-        found = (match.span() for match in WORD.finditer(text, *paragraph.span()))
-        # Never more than a piece of them in memory: a book without blank lines has millions.
-        part = list(islice(found, words))
-        more = list(islice(found, words)) if len(part) == words else []
-        if pieces and not more and taken + len(part) <= words:
-            pieces[-1] = (pieces[-1][0], part[-1][1])
-            taken += len(part)
-            continue
-        while part:
-            pieces.append((part[0][0], part[-1][1]))
-            taken = len(part)
-            part, more = more, list(islice(found, words))
-    return pieces or [(0, len(text))]
+        runs = list(_runs(text, paragraph.span(), words))
+        _, end, count = runs[0]
+        if pieces and len(runs) == 1 and taken + count <= words and end - pieces[-1][0] <= most:
+            pieces[-1] = (pieces[-1][0], end)
+            taken += count
+        else:
+            pieces += [(start, end) for start, end, _ in runs]
+            taken = runs[-1][2]
+    return pieces or [(0, min(len(text), most))]
+
+
+def _runs(text: str, span: Span, words: int) -> Iterator[tuple[int, int, int]]:
+    """Where runs of at most ``words`` words begin and end in ``span``, and the number of their words."""
+    start, end, count = *span, 0
+    for word in WORD.finditer(text, *span):
+        if count and (count == words or word.end() - start > words * (LONGEST_WORD + 1)):
+            yield start, end, count
+            count = 0
+        if not count:
+            start = word.start()
+        end, count = word.end(), count + 1
+    yield start, end, count
 
 
 def check_size(opening: Opening) -> None:
