@@ -1,5 +1,4 @@
 import binascii
-import time
 from email.message import EmailMessage
 
 import pymupdf
@@ -7,7 +6,6 @@ import pytest
 
 from tests.support.documents import decoded
 from vrag_ray.corpus.formats.mail import read_eml, text_of_html
-from vrag_ray.corpus.formats.uuencoded import without_encoded
 from vrag_ray.corpus.model import WorkItem
 from vrag_ray.types import DocumentKind
 
@@ -68,14 +66,6 @@ def test_a_file_in_the_body_that_is_cut_off_and_a_sentence_that_begins_like_one(
     assert (cut.body, cut.attachments[0].data) == ("Regards", b"The kiln")
     text = "begin 644 tomorrow\nwith the gates.\nend"
     assert (read_eml(message(text).as_bytes()).body, read_eml(message(text).as_bytes()).attachments) == (text, ())
-
-
-def test_the_time_that_a_file_in_the_body_takes_grows_with_it_only():
-    data = bytes(range(256)) * 25000
-    begin = time.process_time()
-    _, (file,) = without_encoded(uuencoded("a.bin", data) + "begin 644 a" + 20000 * " " + "b")
-    assert (file.name, file.data) == ("a.bin", data)
-    assert time.process_time() - begin < 2
 
 
 def test_the_html_body_serves_where_there_is_no_other():
@@ -139,14 +129,6 @@ def test_the_lines_of_a_flowed_body_are_whole_paragraphs():
     deleted = read_eml(head + b"; delsp=yes\n\n" + lines).body
     assert deleted == "The control tower.\nFrom Monday\n>> Who ofyou?\n> No\nBly.\n-- \nAna"
     assert read_eml(head + b"\n\nThe tow \ner.\n> a \n> b\nc").body == "The tow er.\n> a b\nc"
-
-
-def test_the_time_that_a_flowed_paragraph_takes_grows_with_it_only():
-    head = b"Subject: x\nContent-Type: text/plain; format=flowed\n\n"
-    begin = time.process_time()
-    body = read_eml(head + b"The keeper of the harbour opened the gate, and the salt water was let in. \n" * 80000).body
-    assert body.count("The keeper") == 80000 and "\n" not in body
-    assert time.process_time() - begin < 2
 
 
 def test_headers_are_read_behind_a_byte_order_mark():

@@ -1,6 +1,5 @@
 import json
 import re
-import time
 from itertools import pairwise
 
 import pytest
@@ -552,14 +551,6 @@ def test_lines_that_end_in_a_hyphen_for_another_reason_stay(text: str) -> None:
 def test_a_divided_word_in_a_table_stays_with_its_row() -> None:
     text = "ship  cargo  crates\n----  -----  ------\nOdin  tin    of sal-\nvage  ore    some"
     assert divided_words(text, text_tables(text)) == []
-
-
-@pytest.mark.parametrize("line_end", ["\n", "\f"])
-def test_the_time_that_divided_words_take_grows_with_the_text_only(line_end: str) -> None:
-    text = line_end.join(f"the{number:100} -" for number in range(60_000))
-    begin = time.process_time()
-    assert divided_words(text, []) == []
-    assert time.process_time() - begin < 2
 
 
 def test_both_pieces_show_the_word_that_stands_at_their_border() -> None:
