@@ -237,6 +237,8 @@ from vrag_ray.cli.main import main
 from vrag_ray.ingest import pipeline
 
 decoded = pipeline.decoded_few
+# As in a terminal: what nohup starts ignores it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def terminated(sources, meta, job):
     yield from decoded(sources, meta, job)
