@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from vrag_ray.corpus.elements import grids_of
 from vrag_ray.corpus.tables import Table, is_figure, tables
-from vrag_ray.policies.extractive.layout import Row, Span, cut_at_stops, rows, sentences, text_sentences
+from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, cut_at_stops, rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.policies.extractive.stem_index import StemIndex
 from vrag_ray.types import Cue, PageText, PassageKind
@@ -18,6 +20,32 @@ from vrag_ray.types.page_breaks import crossing_text
 
 LEAST_COLUMNS = 3
 """Of a table whose first row is believed to name them: two columns may be names and what they name."""
+
+
+_CURRENCY = (
+    r"[$€£¥]|\b(?:EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|euros?|dollars?|pounds?|francs?|cents?|kron(?:er|or))\b"
+)
+_PRICE = re.compile(rf"\d[.,]\d|\d\s?%|{_CURRENCY}", re.IGNORECASE)
+_OF_PRICES = re.compile(
+    rf"{_CURRENCY}|\b(?:prices?|pricing|price ?list|fees?|tariffs?|menu|preise?|preisliste|speisekarte|prix|tarifs?"
+    r"|carte|precios?|tarifas?|prezzi|listino)\b",
+    re.IGNORECASE,
+)
+"""What the title of a list of prices has, or a line above or below it."""
+_CONTENTS = re.compile(
+    r"\W*(?:table of |list of )?(?:contents|figures|tables|inhalt(?:sverzeichnis)?|sommaire|table des matières|índice"
+    r"|contenido|indice|sommario|index)\b.*|(?:.*\s)?(?:pages?|seite|página|pagina)(?: no\.?)?\W*",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(
+    r"\W*(?:\d+(?:\.\d+)*|[ivxl]+|[a-z])[.):]?\s|(?:chapter|section|part|item|appendix|annex)\b", re.IGNORECASE
+)
+MOST_PRICES = 20
+"""Lines of a list of whole prices that rise: a longer one is a table of contents."""
+NEAR_LINES = 3
+"""Lines above and below a list that say of what it is."""
+MOST_FALLS = 0.2
+"""Share of the numbers of pages that are less than those before them, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +64,9 @@ class CutPage:
     as "in millions". ``margins`` are the places of the spans in headers and footers. ``columns`` has for the places of
     rows of a table with heads its columns, and that of each of the row's cells; ``ruled`` are the places of rows of
     tables that ruling lines alone show, whose cells may be long; ``head_rows`` and ``head_spans`` are
-    the places of these heads, and whether they are heads for sure, because figures stand below them.
+    the places of these heads, and whether they are heads for sure, because figures stand below them. ``contents`` are
+    the places of the rows of a table of contents; ``led_spans`` those of spans whose dots lead to a page, or to a price
+    that a row has too.
     """
 
     spans: tuple[Span, ...]
@@ -52,6 +82,8 @@ class CutPage:
     ruled: frozenset[int]
     head_rows: Mapping[int, bool]
     head_spans: Mapping[int, bool]
+    contents: Set[int]
+    led_spans: Set[int]
 
 
 def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
@@ -101,7 +133,28 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         frozenset(place for place, row in enumerate(lines) if {id(word) for word in row.cells[0].words[:1]} & in_ruled),
         _beginning_in(heads, [row.cells[0] for row in lines]),
         _beginning_in(heads, spans),
+        _contents([row.text for row in lines]),
+        # Where words have places, the rows of the page answer for prices.
+        {place for place, span in enumerate(spans) if LEADERS.search(span.text)}
+        if lines
+        else _contents([span.text for span in spans]),
     )
+
+
+def _contents(lines: Sequence[str]) -> Set[int]:
+    """The places of the lines of a table of contents: dots lead to numbers of pages, which fall where a list of figures
+    begins. Those of a list of prices fall more often, have decimals or a currency, or are few and called prices."""
+    led = [place for place, line in enumerate(lines) if LEADERS.search(line)]
+    ends = [LEADERS.split(lines[place])[-1].strip() for place in led]
+    numbers = [int(end) for end in ends if end.isdecimal()]
+    has_prices = len(numbers) < len(ends) and any(_PRICE.search(end) for end in ends)
+    falls = sum(after < before for before, after in pairwise(numbers))
+    if not led or has_prices or falls > MOST_FALLS * max(0, len(numbers) - 1):
+        return frozenset()
+    above, below = lines[max(0, led[0] - NEAR_LINES) : led[0]], lines[led[-1] + 1 : led[-1] + 1 + NEAR_LINES]
+    numbered = sum(_NUMBERED.match(lines[place]) is not None for place in led)
+    is_list = 0 < len(numbers) <= MOST_PRICES and 2 * numbered < len(led) and not any(map(_CONTENTS.fullmatch, above))
+    return frozenset() if is_list and any(map(_OF_PRICES.search, [*above, *below])) else frozenset(led)
 
 
 def _beginning_in(heads: Mapping[int, bool], spans: Sequence[Span]) -> Mapping[int, bool]:

@@ -6,9 +6,9 @@ Candidates are ranked by coverage (``coverage.py``), corrected by the kind of an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 from vrag_ray.agent.facts import dates, figures
 from vrag_ray.agent.observation import Observation, Sighting
@@ -54,30 +54,6 @@ TITLE_ROWS = 25
 """How many rows above a value its table or chart may begin."""
 
 _CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECASE)
-_CURRENCY = (
-    r"[$€£¥]|\b(?:EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|euros?|dollars?|pounds?|francs?|cents?|kron(?:er|or))\b"
-)
-_PRICE = re.compile(rf"\d[.,]\d|\d\s?%|{_CURRENCY}", re.IGNORECASE)
-_OF_PRICES = re.compile(
-    rf"{_CURRENCY}|\b(?:prices?|pricing|price ?list|fees?|tariffs?|menu|preise?|preisliste|speisekarte|prix|tarifs?"
-    r"|carte|precios?|tarifas?|prezzi|listino)\b",
-    re.IGNORECASE,
-)
-"""What the title of a list of prices has, or a line above or below it."""
-_CONTENTS = re.compile(
-    r"\W*(?:table of |list of )?(?:contents|figures|tables|inhalt(?:sverzeichnis)?|sommaire|table des matières|índice"
-    r"|contenido|indice|sommario|index)\b.*|(?:.*\s)?(?:pages?|seite|página|pagina)(?: no\.?)?\W*",
-    re.IGNORECASE,
-)
-_NUMBERED = re.compile(
-    r"\W*(?:\d+(?:\.\d+)*|[ivxl]+|[a-z])[.):]?\s|(?:chapter|section|part|item|appendix|annex)\b", re.IGNORECASE
-)
-MOST_PRICES = 20
-"""Lines of a list of whole prices that rise: a longer one is a table of contents."""
-NEAR_LINES = 3
-"""Lines above and below a list that say of what it is."""
-MOST_FALLS = 0.2
-"""Share of the numbers of pages that are less than those before them, at most."""
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 
 
@@ -185,9 +161,6 @@ def _yardstick(part: Part, pages: Sequence[_Page]) -> Yardstick:
 def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
     found: list[Match] = []
     spans, captions, headings = page.parts.spans, page.parts.captions, page.parts.headings
-    # Where words have places, the rows of the page answer for prices.
-    led = {place for place, span in enumerate(spans) if LEADERS.search(span.text)}
-    unfit = led if page.parts.rows else _contents([span.text for span in spans])
     holding = set().union(*page.in_spans.values())
     if part.is_contact:
         holding |= {place for place, span in enumerate(spans) if shortest_answer(part, span.text)}
@@ -196,7 +169,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
     for place in sorted(holding | answered.keys()):
         span, heading = spans[place], headings[place]
         caption = captions[place] if place < len(captions) else None
-        if place in unfit or not (caption or _may_answer(span, part)):
+        if place in page.parts.led_spans or not (caption or _may_answer(span, part)):
             continue
         own = {stem: held.get(place, 0.0) for stem, held in page.in_spans.items()}
         presence: dict[str, float] = {}
@@ -239,14 +212,13 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
 
 def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
     found: list[Match] = []
-    contents = _contents([row.text for row in page.parts.rows])
     in_heads: dict[Columns, list[dict[str, float]]] = {}
     for place in page.tables:
         row = page.parts.rows[place]
         own = {stem: held.get(place, 0.0) for stem, held in page.in_rows.items()}
         if not any(own.values()):
             continue
-        if place in contents or not _may_answer(Span(row.text), part):
+        if place in page.parts.contents or not _may_answer(Span(row.text), part):
             continue
         if part.kind is not AnswerKind.DATE and _is_row_of_dates(row.text):
             continue
@@ -323,9 +295,8 @@ def _named_by_head(part: Part, row: Row, heads: Sequence[Mapping[str, float]], y
 
 def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
     found: list[Match] = []
-    contents = _contents([row.text for row in page.parts.rows])
     for crossing in crossings(page.parts.rows, part.terms):
-        if crossing.row in contents:
+        if crossing.row in page.parts.contents:
             continue
         titled = _titled(page, crossing.row)
         presence = {name: max(crossing.aligned.get(name, 0.0), titled[name], around[name]) for name in titled}
@@ -342,22 +313,6 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
             )
         )
     return found
-
-
-def _contents(lines: Sequence[str]) -> Set[int]:
-    """The places of the lines of a table of contents: dots lead to numbers of pages, which fall where a list of figures
-    begins. Those of a list of prices fall more often, have decimals or a currency, or are few and called prices."""
-    led = [place for place, line in enumerate(lines) if LEADERS.search(line)]
-    ends = [LEADERS.split(lines[place])[-1].strip() for place in led]
-    numbers = [int(end) for end in ends if end.isdecimal()]
-    has_prices = len(numbers) < len(ends) and any(_PRICE.search(end) for end in ends)
-    falls = sum(after < before for before, after in pairwise(numbers))
-    if not led or has_prices or falls > MOST_FALLS * max(0, len(numbers) - 1):
-        return frozenset()
-    above, below = lines[max(0, led[0] - NEAR_LINES) : led[0]], lines[led[-1] + 1 : led[-1] + 1 + NEAR_LINES]
-    numbered = sum(_NUMBERED.match(lines[place]) is not None for place in led)
-    is_list = 0 < len(numbers) <= MOST_PRICES and 2 * numbered < len(led) and not any(map(_CONTENTS.fullmatch, above))
-    return frozenset() if is_list and any(map(_OF_PRICES.search, [*above, *below])) else frozenset(led)
 
 
 def _titled(page: _Page, place: int) -> dict[str, float]:
