@@ -88,9 +88,9 @@ def test_what_a_manifest_says_can_be_searched_for_and_wins_over_what_is_said_of_
     manifest.write_text('{"path": "a.md", "year": 1851}\n{"path": "deep/b.md"}\n')
     ingest(read_manifest(manifest), settings_for(tmp_path / "c"), meta={"year": 2000, "shelf": "north"})
     collection = Collection.open(tmp_path / "c")
-    said = {document.title: dict(document.meta) for document in collection.documents()}
+    metadata = {document.title: dict(document.meta) for document in collection.documents()}
     common = {"shelf": "north", "format": "Markdown"}
-    assert said == {"a": {"year": 1851, **common}, "b": {"year": 2000, **common}}
+    assert metadata == {"a": {"year": 1851, **common}, "b": {"year": 2000, **common}}
 
 
 def test_a_folder_of_an_object_store_is_ingested_and_named_without_its_options(

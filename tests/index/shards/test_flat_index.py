@@ -80,7 +80,7 @@ def test_sharded_result_equals_unsharded_exactly_ties_included(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected_docs"),
+    ("doc_filter", "expected_docs"),
     [
         (SearchFilter(doc_ids=[doc_id_of("doc3"), doc_id_of("doc9")]), {"doc3", "doc9"}),
         (SearchFilter(meta={"year": 1995}), {"doc5"}),
@@ -92,12 +92,12 @@ def test_sharded_result_equals_unsharded_exactly_ties_included(
     ],
 )
 def test_a_filter_is_applied_in_the_shard_and_finds_all_that_fit(
-    sharded: dict[int, list[FlatIndex]], wanted: SearchFilter, expected_docs: set[str]
+    sharded: dict[int, list[FlatIndex]], doc_filter: SearchFilter, expected_docs: set[str]
 ) -> None:
     query = np.ones((1, DIM), dtype=np.float32)
     expected = {doc_id_of(name)[:24] for name in expected_docs}
     for shards in sharded.values():
-        found = merge((shard.nearest(query, 100, wanted)[0] for shard in shards), 100)
+        found = merge((shard.nearest(query, 100, doc_filter)[0] for shard in shards), 100)
         assert {scored.id.split(":")[0] for scored in found} == expected
         assert len(found) == 4 * len(expected)
 

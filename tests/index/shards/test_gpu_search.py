@@ -75,8 +75,8 @@ def test_ties_filters_and_large_k_give_what_main_memory_gives(indexes: tuple[Fla
     queries = np.random.default_rng(2).integers(-1, 2, (6, DIM)).astype(np.float32)
     for k in (1, 7, 100, MOST_RESULTS, ROWS):
         assert on_card.nearest(queries, k) == in_memory.nearest(queries, k)
-    wanted = SearchFilter(doc_ids=[DOCS[2]])
-    assert on_card.nearest(queries, 9, wanted) == in_memory.nearest(queries, 9, wanted)
+    doc_filter = SearchFilter(doc_ids=[DOCS[2]])
+    assert on_card.nearest(queries, 9, doc_filter) == in_memory.nearest(queries, 9, doc_filter)
     assert card.copies == 1
 
 
@@ -95,8 +95,8 @@ def test_scores_and_order_are_those_of_main_memory_to_the_last_bit(monkeypatch: 
 
 def test_the_copy_is_made_once_however_many_ask(indexes: tuple[FlatIndex, FlatIndex, Card]) -> None:
     on_card, _, card = indexes
-    query, wanted = np.ones((1, DIM), np.float32), SearchFilter(doc_ids=[DOCS[2]])
-    threads = [threading.Thread(target=on_card.nearest, args=(query, 3, wanted)) for _ in range(4)]
+    query, doc_filter = np.ones((1, DIM), np.float32), SearchFilter(doc_ids=[DOCS[2]])
+    threads = [threading.Thread(target=on_card.nearest, args=(query, 3, doc_filter)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -148,9 +148,9 @@ def test_an_inverted_file_searches_on_the_card_and_in_main_memory_where_a_filter
     assert on_card.nearest(queries, 5) == in_memory.nearest(queries, 5)
     assert (card.scans - before, card.copies, card.temp_mb) == (1, 0, 64)
     assert on_card.recall == in_memory.recall
-    wanted = SearchFilter(doc_ids=[DOCS[2]])
+    doc_filter = SearchFilter(doc_ids=[DOCS[2]])
     for _ in range(2):
-        assert on_card.nearest(queries, 5, wanted) == in_memory.nearest(queries, 5, wanted)
+        assert on_card.nearest(queries, 5, doc_filter) == in_memory.nearest(queries, 5, doc_filter)
     assert on_card.nearest(queries[:1], ROWS) == in_memory.nearest(queries[:1], ROWS)
     assert (card.scans - before, card.copies) == (1, 1)
 

@@ -52,11 +52,11 @@ def index_of(rows: SpaceRows, *, binary: bool = False, exhaustive_below: int = E
     return LateIndex(rows, binary=binary, exhaustive_below=exhaustive_below, candidates=candidates)
 
 
-def maxsim(rows: SpaceRows, query: Floats, kept: set[str] | None = None) -> list[tuple[str, float]]:
+def maxsim(rows: SpaceRows, query: Floats, doc_ids: set[str] | None = None) -> list[tuple[str, float]]:
     """Independent of the code under test: each page for itself, from the stored half-precision values."""
     scored = []
     for number, passage_id in enumerate(rows.rows.ids.to_pylist()):
-        if kept is not None and passage_id.split(":")[0] not in {doc[:24] for doc in kept}:
+        if doc_ids is not None and passage_id.split(":")[0] not in {doc[:24] for doc in doc_ids}:
             continue
         page = rows.vectors[rows.bounds[number] : rows.bounds[number + 1]].astype(np.float64)
         scored.append((passage_id, float(np.mean(np.max(query.astype(np.float64) @ page.T, axis=1)))))
@@ -110,9 +110,9 @@ def test_a_scan_in_many_parts_finds_the_same(collection: Collection, monkeypatch
 
 def test_a_filter_leaves_the_order_of_what_it_lets_through(collection: Collection) -> None:
     rows, query = load_space_rows(collection, "late"), page_of(2000)
-    kept = {doc_id_of("d3"), doc_id_of("d11")}
-    [found] = index_of(rows).nearest([query], 50, SearchFilter(doc_ids=sorted(kept)))
-    assert [one.id for one in found] == [passage_id for passage_id, _ in maxsim(rows, query, kept)]
+    doc_ids = {doc_id_of("d3"), doc_id_of("d11")}
+    [found] = index_of(rows).nearest([query], 50, SearchFilter(doc_ids=sorted(doc_ids)))
+    assert [one.id for one in found] == [passage_id for passage_id, _ in maxsim(rows, query, doc_ids)]
     assert index_of(rows).nearest([query], 5, SearchFilter(doc_ids=[])) == [[]]
 
 

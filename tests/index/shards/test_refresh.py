@@ -48,9 +48,9 @@ def load(root: Path, version: int, earlier: ShardIndex | None = None, *, shard: 
     return load_shard(files, version, [SPEC], IndexConfig(threads=1), shard=shard, shards=shards, earlier=earlier)
 
 
-def answers(index: ShardIndex, wanted: SearchFilter | None = None) -> list[list[tuple[str, float]]]:
+def answers(index: ShardIndex, doc_filter: SearchFilter | None = None) -> list[list[tuple[str, float]]]:
     queries = np.random.default_rng(7).standard_normal((6, 1, DIM)).astype(np.float32)
-    found = index.nearest(TEXT, list(queries), 200, wanted)
+    found = index.nearest(TEXT, list(queries), 200, doc_filter)
     return [[(window.id, window.score) for window in windows] for windows in found]
 
 

@@ -58,7 +58,7 @@ def test_a_question_is_split_where_it_asks_several_things(question: str, expecte
         ("Who is Anna Berg? Is it true that oak is oiled?", "it true that oak is oiled", ["true", "oak", "oiled"]),
     ],
 )
-def test_what_a_pronoun_may_stand_for_is_searched_and_not_asked_of_the_answer(
+def test_what_a_pronoun_may_stand_for_is_searched_and_not_required_of_the_answer(
     question: str, query: str, words: list[str]
 ) -> None:
     _, second = parts(question, limit=3)

@@ -205,7 +205,7 @@ async def test_further_words_of_an_order_are_no_title(client: httpx.AsyncClient,
     assert answer.json()["choices"][0]["message"]["content"] == "Documents"
 
 
-async def test_lists_that_are_wanted_as_json_are_empty_json(client: httpx.AsyncClient, backend: StandIn):
+async def test_lists_that_a_client_requests_as_json_are_empty_json(client: httpx.AsyncClient, backend: StandIn):
     backend.known_agents = ("extractive",)
     text = "Suggest three follow-up questions the user could have next. Return a JSON array of strings."
     answer = await client.post(CHAT, json=ask(content=text))
