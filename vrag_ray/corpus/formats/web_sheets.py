@@ -1,14 +1,14 @@
 """Style sheets of web pages as they hold on the screen of a desktop.
 
-MuPDF leaves out all that stands in ``@media``, knows no escapes in the names of classes, and takes the width of a
-window for 100 points.
+MuPDF leaves out all that stands in ``@media``, ``@supports`` and ``@layer``, knows no escapes in the names of classes,
+and takes the width of a window for 100 points.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from vrag_ray.corpus.formats.unseen import BLOCK, SHEET, STYLE_VALUE, TAG
 
@@ -18,7 +18,10 @@ TYPE_SIZE = 16
 """CSS pixels of an ``em`` in a condition on the window."""
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _MEDIA_OF_SHEET = re.compile(r"\smedia\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
-_BRACE = re.compile(r"@media\b([^{};]*)\{|[{}]", re.IGNORECASE)
+_BRACE = re.compile(r"@(media|supports|layer)\b([^{};]*)\{|[{}]", re.IGNORECASE)
+_LAYERS = re.compile(r"@layer\b([^{};]*);", re.IGNORECASE)
+_NOT = re.compile(r"[\s(]*not\b")
+_OF_ONE_MAKER = re.compile(r"-(?:moz|ms|apple|o)-|-webkit-(?:touch-callout|overflow-scrolling|hyphens)\b")
 _QUERY = re.compile(r"\s*(?:(not|only)\s+)?(?:([a-z-]+)\b)?(.*)", re.IGNORECASE | re.DOTALL)
 _FEATURE = re.compile(r"\(([^()]*)\)")
 _LENGTH = re.compile(r"(\d*\.?\d+)(px|r?em)?")
@@ -50,7 +53,8 @@ _SIDES = {
 
 
 def for_screen(html: str) -> str:
-    """``html`` with the rules of its style sheets that hold on the screen of a desktop, none of them in ``@media``."""
+    """``html`` with the rules of its style sheets that hold on the screen of a desktop, none of them in ``@media``,
+    ``@supports`` or ``@layer``."""
 
     def held(found: re.Match[str]) -> str:
         media = _MEDIA_OF_SHEET.search(found[1])
@@ -64,29 +68,72 @@ def for_screen(html: str) -> str:
 
 
 def sheet_for_screen(sheet: str) -> str:
-    """The rules of ``sheet`` that hold on the screen of a desktop, in their order, without comments."""
+    """The rules of ``sheet`` that hold on the screen of a desktop, without comments: those in layers before the others,
+    which overrule them, otherwise in their order."""
     sheet = _COMMENT.sub("", sheet)
-    parts: list[str] = []
-    opened: list[bool | None] = []
-    """Of each open brace, whether the condition holds that it belongs to; None where it belongs to a rule."""
+    layers = _Layer()
+    opened: list[tuple[bool | None, _Layer]] = []
+    """Of each open brace, whether the condition holds that it belongs to, None where it belongs to a rule; and the
+    layer around it."""
+    here = layers
     dropped = end = 0
     """Open conditions that do not hold, and where the last brace ends."""
-    for brace in _BRACE.finditer(sheet):
+
+    def take(text: str) -> None:
         if not dropped:
-            parts.append(sheet[end : brace.start()])
+            here.parts.append(_LAYERS.sub(lambda named: here.name(named[1]), text) if "@" in text else text)
+
+    for brace in _BRACE.finditer(sheet):
+        take(sheet[end : brace.start()])
         end = brace.end()
         if brace[0] != "}":
-            holds = None if brace[1] is None else applies(brace[1])
-            opened.append(holds)
+            rule, condition = (brace[1] or "").lower(), brace[2]
+            holds = None if not rule else rule == "layer" or (applies if rule == "media" else supported)(condition)
+            opened.append((holds, here))
+            if rule == "layer" and not dropped and all(open_ is not None for open_, _ in opened):
+                here = here.inner(condition)
             dropped += holds is False
-            parts += ["{"] if holds is None and not dropped else []
+            here.parts += ["{"] if holds is None and not dropped else []
         else:
-            holds = opened.pop() if opened else None
-            parts += ["}"] if holds is None and not dropped else []
+            holds, outer = opened.pop() if opened else (None, here)
+            here.parts += ["}"] if holds is None and not dropped else []
             dropped -= holds is False
-    if not dropped:
-        parts.append(sheet[end:])
-    return in_pixels(_ESCAPED_CLASS.sub(_by_attribute, "".join(parts)))
+            here = outer
+    take(sheet[end:])
+    return in_pixels(_ESCAPED_CLASS.sub(_by_attribute, "".join(layers.rules())))
+
+
+@dataclass
+class _Layer:
+    """Rules of a cascade layer, or those in none, and the layers in it by name, in their order."""
+
+    parts: list[str] = field(default_factory=list)
+    layers: dict[str, _Layer] = field(default_factory=dict)
+
+    def inner(self, name: str) -> _Layer:
+        """The layer of that name (``outer.inner``) in this one; a new one where it has no name."""
+        found = self
+        for part in name.split("."):
+            found = found.layers.setdefault(part.strip() or f" {len(found.layers)}", _Layer())
+        return found
+
+    def name(self, names: str) -> str:
+        """Put layers into their order; what is left of the statement is nothing."""
+        for name in names.split(","):
+            self.inner(name)
+        return ""
+
+    def rules(self) -> Iterator[str]:
+        for layer in self.layers.values():
+            yield from layer.rules()
+        yield from self.parts
+
+
+def supported(condition: str) -> bool:
+    """Whether a condition of ``@supports`` holds in a browser of today: it knows all but what one maker alone has."""
+    parts = re.split(r"\)\s*(?:and|or)\b", condition.lower())
+    holds = [(_NOT.match(part) is None) is (_OF_ONE_MAKER.search(part) is None) for part in parts]
+    return any(holds) if re.search(r"\)\s*or\b", condition.lower()) else all(holds)
 
 
 def applies(queries: str) -> bool:
