@@ -49,6 +49,23 @@ def test_a_folder_gives_each_film_its_own_subtitles(tmp_path: Path) -> None:
     assert listing.left_out == []
 
 
+def test_subtitles_belong_to_the_film_that_their_name_says_most_of(tmp_path: Path) -> None:
+    names = [
+        *("film.mp4", "film.mp4.srt", "film.mp4.en.srt", "film.es-419.vtt", "film_de.srt", "FILM.fr.SRT"),
+        *("film - English.srt", "film (it).srt", "film-cut.srt", "film.2.srt", "film.mkv.srt", "film.mkv"),
+        *("film.de.mp4", "film.de.srt", "film.de.forced.srt"),
+    ]
+    sources = list_sources([folder_with(tmp_path, *names)]).sources
+    both = ["FILM.fr.SRT", "film (it).srt", "film - English.srt"]
+    assert {source.name: [Path(place).name for place in source.sidecars] for source in sources} == {
+        "film.mp4": [*both, "film.es-419.vtt", "film.mp4.en.srt", "film.mp4.srt", "film_de.srt"],
+        "film.mkv": [*both, "film.es-419.vtt", "film.mkv.srt", "film_de.srt"],
+        "film.de.mp4": ["film.de.forced.srt", "film.de.srt"],
+        "film-cut.srt": [],
+        "film.2.srt": [],
+    }
+
+
 def test_a_film_that_is_given_alone_has_its_subtitles_too(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, "talk.mp4", "talk.de.srt")
     [source] = list_sources([folder / "talk.mp4"]).sources

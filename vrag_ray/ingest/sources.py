@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
+from vrag_ray.corpus.formats.media.sidecar_names import films_of
 from vrag_ray.corpus.sniff import SUFFIXES, Format
 from vrag_ray.ingest.object_store import is_remote, listed
 from vrag_ray.ingest.parquet.layout import ROWS_TOGETHER, SUFFIX, RowRange, row_ranges
@@ -22,8 +22,6 @@ MOST_FILES_OF_A_GROUP = ROWS_TOGETHER
 GROUPS_PER_READER = 8
 FOOTERS_AT_ONCE = 16
 SIDECAR_SUFFIXES = frozenset({".srt", ".vtt", ".ass", ".ssa"})
-_MARKS = re.compile(r"(?:\.[A-Za-z][A-Za-z_-]{0,11})*\.[A-Za-z]{3}")
-"""What follows the name of the video: language and purpose (``.en.forced``), and the suffix."""
 _PATTERN = frozenset("*?[")
 
 
@@ -147,7 +145,7 @@ def _known_kinds() -> str:
 
 
 def with_sidecars(sources: dict[str, Source]) -> dict[str, Source]:
-    """``sources`` by uri: each video with the subtitles beside it (``film.srt`` or ``film.en.srt`` of ``film.mp4``).
+    """``sources`` by uri: each video with the subtitles beside it, as ``film.en.srt`` of ``film.mp4``.
 
     They are no documents of their own then. On an object store those that were given are beside it.
     """
@@ -163,18 +161,24 @@ def with_sidecars(sources: dict[str, Source]) -> dict[str, Source]:
             beside[folder] += [
                 (shown_name(file.name), str(file), file.absolute().as_uri()) for file in files if file.is_file()
             ]
-    taken: set[str] = set()
-    chosen: dict[str, Source] = {}
+    films: dict[str, dict[str, str]] = defaultdict(dict)
+    """By folder, the names of its videos by uri."""
     for uri, source in sources.items():
-        chosen[uri] = source
-        if _is_media(source.name) and (mates := beside.get(uri.rpartition("/")[0])):
-            stem = PurePosixPath(source.name).stem
-            own = sorted(
-                {mate for mate in mates if mate[0].startswith(stem) and _MARKS.fullmatch(mate[0][len(stem) :])}
-            )
-            taken |= {mate[2] for mate in own}
-            chosen[uri] = replace(source, sidecars=tuple(dict.fromkeys(mate[1] for mate in own)))
-    return {uri: source for uri, source in chosen.items() if uri not in taken}
+        if _is_media(source.name) and (folder := uri.rpartition("/")[0]) in beside:
+            films[folder][uri] = source.name
+    taken: set[str] = set()
+    own: dict[str, dict[str, None]] = defaultdict(dict)
+    for folder, named in films.items():
+        for name, place, uri in sorted(set(beside[folder])):
+            shown_by = films_of(name, tuple(named.values()))
+            taken |= {uri} if shown_by else set()
+            for film in (film for film, film_name in named.items() if film_name in shown_by):
+                own[film][place] = None
+    return {
+        uri: replace(source, sidecars=tuple(own[uri])) if uri in own else source
+        for uri, source in sources.items()
+        if uri not in taken
+    }
 
 
 def is_missing(path: str) -> bool:

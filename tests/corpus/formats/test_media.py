@@ -242,6 +242,12 @@ ASS = ASS_HEADER.decode() + (
         ("film.en.hi.srt", SRT.encode(), "en"),
         ("film.sdh.de.srt", SRT.encode(), "de"),
         ("film.hi.srt", SRT.encode(), "hi"),
+        ("film.mp4.srt", SRT.encode(), ""),
+        ("film.mp4.de.srt", SRT.encode(), "de"),
+        ("film.es-419.srt", SRT.encode(), "es-419"),
+        ("film.zh-Hant-TW.srt", SRT.encode(), "zh-Hant-TW"),
+        ("film_de-AT.srt", SRT.encode(), "de-AT"),
+        ("film [English].forced.srt", SRT.encode(), "en"),
         ("film.ssa", ASS.replace("Dialogue: 0", "Dialogue: Marked=0").encode(), ""),
     ],
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.media.clock import clock_origin, open_container
+from vrag_ray.corpus.formats.media.sidecar_names import language_of
 from vrag_ray.corpus.model import DecodeError, clean
 from vrag_ray.types import Cue
 
@@ -40,10 +41,6 @@ _CLOCK = re.compile(rf"\s*{_TIME}\s*")
 _SECTION = re.compile(r"\s*\[(.*)\]\s*")
 _FIELDS: tuple[str, ...] = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
 """Of a line of ASS, where the file does not state them."""
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})?")
-_PURPOSES = ("sdh", "cc")
-"""What stands beside the language in a name, as long as one: subtitles for the deaf."""
-_PURPOSE_OR_HINDI = "hi"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +97,7 @@ def read_sidecar(path: Path, name: str, film: str) -> Track:
     if not cues:
         raise DecodeError(f"the subtitles {name} have no caption with a time: save them as SRT, VTT or ASS")
     notice = f"the subtitles {name}: {decoded.notice}" if decoded.notice else ""
-    return Track(_language(name, film), _unrolled(cues[:MOST_CUES]), notice)
-
-
-def _language(name: str, film: str) -> str:
-    """``de`` of ``talk.de.forced.srt``, a file of ``talk.mp4``. ``hi`` is a purpose behind another language."""
-    marks = name.removeprefix(PurePath(film).stem).split(".")[1:-1]
-    languages = [mark for mark in marks if _LANGUAGE.fullmatch(mark) and mark.lower() not in _PURPOSES]
-    return next((mark for mark in languages if mark.lower() != _PURPOSE_OR_HINDI), next(iter(languages), ""))
+    return Track(language_of(name, film), _unrolled(cues[:MOST_CUES]), notice)
 
 
 @dataclass(frozen=True, slots=True)
