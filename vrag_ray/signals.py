@@ -56,7 +56,7 @@ def terminated_like_interrupted() -> Iterator[None]:
         yield
         return
     ends = {signal.SIGTERM: _terminate, signal.SIGHUP: _hang_up}
-    before = {number: signal.signal(number, end) for number, end in ends.items() if not _is_ignored(number)}
+    before = {number: signal.signal(number, end) for number, end in ends.items() if not is_ignored(number)}
     try:
         yield
     finally:
@@ -82,7 +82,7 @@ def signals_held(until: str = "") -> Iterator[HeldSignals]:
         if until and len(held.received) == 1:
             logging.getLogger(__name__).warning("stopping once %s", until)
 
-    before = {number: signal.signal(number, hold) for number in SIGNALS if not _is_ignored(number)}
+    before = {number: signal.signal(number, hold) for number in SIGNALS if not is_ignored(number)}
     try:
         yield held
     finally:
@@ -93,7 +93,7 @@ def signals_held(until: str = "") -> Iterator[HeldSignals]:
             signal.raise_signal(held.received[0])
 
 
-def _is_ignored(number: signal.Signals) -> bool:
+def is_ignored(number: signal.Signals) -> bool:
     """Whether the caller of this program wants it to go on after its terminal."""
     return number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN
 

@@ -166,6 +166,16 @@ def test_an_upload_survives_the_death_of_the_service_and_ctrl_c_ends_its_child(t
         assert found["results"][0][0]["title"] == "7"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_of_the_system_or_of_a_closed_terminal_ends_the_service_as_ctrl_c_does(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    Collection.open_or_create(tmp_path / "c")
+    with served(tmp_path / "c") as (process, _):
+        process.send_signal(number)
+        assert process.wait(HANGS_AFTER_S) == 0
+
+
 def test_a_killed_ingest_is_begun_again_and_reports_as_if_nothing_had_happened(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a lighthouse at night")
     settings = Settings(collection=str(tmp_path / "c"))

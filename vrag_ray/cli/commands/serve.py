@@ -15,6 +15,7 @@ import typer
 
 from vrag_ray.cli.console import Echo, interruptible, ray_behind_terminal
 from vrag_ray.cli.options import GpusOption, JsonFlag, RayFlag, echo_line, with_collections, with_gpus
+from vrag_ray.signals import SIGNALS, is_ignored
 from vrag_ray.types import VragError
 from vrag_ray.types.copies import with_changes
 
@@ -145,8 +146,12 @@ def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:
 
 
 def stop_event() -> threading.Event:
-    """Set at SIGINT or SIGTERM from now on: to be made before the message that says how to stop the service."""
+    """Set at SIGINT, SIGTERM or SIGHUP from now on: to be made before the message that says how to stop the service.
+
+    Where SIGHUP is ignored, as under nohup, it stays so.
+    """
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    for number in SIGNALS:
+        if not is_ignored(number):
+            signal.signal(number, lambda *_: stop.set())
     return stop

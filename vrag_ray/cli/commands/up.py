@@ -309,7 +309,9 @@ def web_interface(base_url: str, port: int | None = None) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    typer.echo(text, err=True)
+    # A terminal that was closed takes no line.
+    with suppress(OSError):
+        typer.echo(text, err=True)
 
 
 def free_port() -> int:
