@@ -38,6 +38,8 @@ class Format(StrEnum):
     JSON = "JSON"
     JSON_LINES = "JSON Lines"
     XML = "XML"
+    CALENDAR = "calendar or contacts"
+    """By its name alone."""
     TABLE = "table"
     MAIL = "e-mail"
     MSG = "Outlook message"
@@ -72,7 +74,7 @@ PICTURES = frozenset(
         Format.HEIF, Format.AVIF,
     )
 )  # fmt: skip
-PLAIN_TEXTS = frozenset((Format.TEXT, Format.JSON, Format.JSON_LINES, Format.XML))
+PLAIN_TEXTS = frozenset((Format.TEXT, Format.JSON, Format.JSON_LINES, Format.XML, Format.CALENDAR))
 TEXTS = PLAIN_TEXTS | {Format.TABLE, Format.MAIL, Format.MSG}
 REFLOWED = frozenset(
     (Format.HTML, Format.DOCX, Format.PPTX, Format.XLSX, Format.EPUB, Format.MOBI, Format.FB2)
@@ -100,6 +102,7 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.JSON: ".json .geojson",
     Format.JSON_LINES: ".jsonl .ndjson",
     Format.XML: ".xml",
+    Format.CALENDAR: ".ics .ical .vcs .vcf .vcard",
     Format.TABLE: ".csv .tsv .tab .psv",
     Format.MAIL: ".eml .mbox",
     Format.MSG: ".msg",
@@ -128,8 +131,8 @@ SUPPORTED = (
     "PDF; pictures (JPEG, PNG, WebP, TIFF, GIF, BMP, PPM, JPEG 2000, HEIC, AVIF, SVG); "
     "video (MP4, MOV, MKV, WebM, AVI, …); sound (MP3, WAV, …); "
     "DOCX, PPTX, XLSX, HTML, EPUB, MOBI, FB2, XPS, CBZ; DOC, PPT, XLS, ODT, ODP, ODS, RTF where LibreOffice is "
-    "installed; CSV and TSV; e-mail (EML, MBOX, MSG); .txt, .md, .json, .jsonl, .log, .rst, .yaml, .xml, .ini, .toml "
-    "and other plain text"
+    "installed; CSV and TSV; e-mail (EML, MBOX, MSG); calendars and contacts (ICS, VCF); .txt, .md, .json, .jsonl, "
+    ".log, .rst, .yaml, .xml, .ini, .toml and other plain text"
 )
 OFFICE_REMEDIES = {
     Format.DOC: "save it as DOCX or PDF in Word",

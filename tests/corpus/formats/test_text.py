@@ -51,10 +51,10 @@ def test_any_suffix_is_a_text_where_the_content_is_one(sandbox, put, options):
     assert decoded(sandbox, path, item(1, "b.xyz"), options)[0].text == "the siren failed at noon"
 
 
-def test_broken_lines_of_a_calendar_are_whole(sandbox, put, options):
+def test_broken_lines_of_a_calendar_under_another_name_are_whole(sandbox, put, options):
     data = b"BEGIN:VCALENDAR\r\nLOCATION:Shed 5\\, Quay\r\nDESCRIPTION:Bring the paint lis\r\n t of Zo"
-    path = put("a.ics", data + b"\xc3\r\n \xab\\nand keys\r\nEND:VCALENDAR\r\n")
-    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "a.ics"), options)
+    path = put("a.txt", data + b"\xc3\r\n \xab\\nand keys\r\nEND:VCALENDAR\r\n")
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "a.txt"), options)
     lines = [line.strip() for line in unit.text.split("\n")]
     assert lines[1:4] == ["LOCATION:Shed 5, Quay", "DESCRIPTION:Bring the paint list of Zoë", "and keys"]
     page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options)

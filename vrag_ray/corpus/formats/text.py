@@ -1,9 +1,8 @@
-"""Plain text, Markdown and the like in pieces of about 900 words, JSON and XML in pieces of records; JSON Lines with a
-piece a row."""
+"""Plain text, Markdown, calendars and the like in pieces of about 900 words, JSON and XML in pieces of records; JSON
+Lines with a piece a row."""
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
 import re
@@ -11,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from xml.etree import ElementTree
 
+from vrag_ray.corpus.formats.calendars import read_calendar, unfolded
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.json_records import json_rows, record_text, xml_rows
 from vrag_ray.corpus.formats.named_rows import NamedRow, row_pieces, rows_in, text_tables, with_named_rows
@@ -43,10 +43,6 @@ LONGEST_META = 200
 
 Span = tuple[int, int]
 
-_FOLDED_BEGIN = re.compile(rb"\s*BEGIN:(?:VCALENDAR|VCARD)\b", re.IGNORECASE)
-_FOLD = re.compile(rb"\r?\n[ \t]")
-_ESCAPE = re.compile(rb"\\([\\,;nN])")
-"""Of calendars and address books (ICS, VCF), whose lines are broken after 75 bytes wherever that is."""
 _PARAGRAPH = re.compile(r"\S.*?(?=\n[ \t\r]*\n|\Z)", re.DOTALL)
 _LONE_RETURN = re.compile(r"\r(?!\r*\n)")
 _HEADING = re.compile(r"^#\s+(\S.*?)\s*#*\s*$", re.MULTILINE)
@@ -73,16 +69,6 @@ _WIDE_GAP = re.compile(r"\S(?: {3,}| *\t\s*)(?=\S)")
 _BLANK_INSIDE = re.compile(r"[ \t]+(?=\S)")
 LEAST_OF_A_LINE = 3
 """Words of a line whose last word is divided: shorter lines are lists, of prefixes for example."""
-
-
-def _unfolded(data: bytes) -> bytes:
-    """A calendar or an address book with whole lines and without the marks before commas; other ``data`` as it is.
-
-    These are bytes, since a line may be broken inside a character.
-    """
-    if not _FOLDED_BEGIN.match(data.removeprefix(codecs.BOM_UTF8)):
-        return data
-    return _ESCAPE.sub(lambda found: b"\n" if found[1] in b"nN" else found[1], _FOLD.sub(b"", data))
 
 
 def divided_words(text: str, tables: Sequence[NamedRow]) -> list[NamedRow]:
@@ -184,7 +170,11 @@ class TextSource:
         self._format = format_ = Format.MARKDOWN if format_ is Format.TEXT and is_named_so else format_
         self._is_markdown = format_ is Format.MARKDOWN
         check_size(opening)
-        decoded = decode_text(_unfolded(opening.path.read_bytes()))
+        data, self._title = opening.path.read_bytes(), ""
+        if format_ is Format.CALENDAR:
+            decoded, self._title = read_calendar(data)
+        else:
+            decoded = decode_text(unfolded(data))
         # As many characters: old Macs ended lines so, and a page is cited by its places.
         self._text = _LONE_RETURN.sub("\n", decoded.text)
         self._notices = [decoded.notice] if decoded.notice else []
@@ -215,13 +205,13 @@ class TextSource:
 
     def probe(self) -> Probe:
         heading = _HEADING.search(self._text) if self._is_markdown else None
-        title = " ".join(clean(heading[1]).split())[:TITLE_CHARS] if heading else title_from_name(self._opening.name)
+        title = " ".join(clean(heading[1] if heading else self._title).split())[:TITLE_CHARS]
         pictures = picture_targets(self._text, markdown=True) if self._is_markdown else ()
         files = tuple(target for target in pictures if not is_held(target))
         return Probe(
             DocumentKind.TEXT,
             len(self._spans),
-            title,
+            title or title_from_name(self._opening.name),
             # A page is read again without the name of the file, from which the format was detected.
             meta={"format": str(self._format)} if self._format is not Format.TEXT else {},
             notices=tuple(self._notices),
