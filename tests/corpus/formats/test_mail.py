@@ -278,3 +278,31 @@ def test_files_in_a_pdf_and_in_notes_on_its_pages_are_attachments(sandbox, portf
 )
 def test_what_the_styles_of_a_message_show_is_read_and_nothing_else(head: str, body: str) -> None:
     assert text_of_html(f"<head>{head.format()}</head>{body.format('The sail is red.')}") == "The sail is red."
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ('<img src="cid:plan@x" alt="Plan of quay 4">', "Plan of quay 4"),
+        ("<img alt='Gate &amp; lock'>", "Gate & lock"),
+        ('<input type="text" value="1,946 MWh">', "1,946 MWh"),
+        ('<input type=submit value="Confirm berth 7">', "Confirm berth 7"),
+        ('<img src="data:image/png;base64,AAAA" alt="held">', ""),
+        ('<img src="cid:x" alt="image001.png">', ""),
+        ('<img src="x" alt="">', ""),
+        ('<input type="hidden" value="token">', ""),
+        ('<input type="password" value="secret">', ""),
+        ('<img src="x" alt="spacer" style="display:none">', ""),
+        ('<b style="display:none"><img src="x" alt="preview"></b>', ""),
+        ('<b style="font-size:0"><img src="x" alt="tiny"></b>', ""),
+    ],
+)
+def test_words_for_pictures_and_in_fields_of_a_message_are_read(part: str, words: str) -> None:
+    assert text_of_html(f"<p>Seen {part} twice.</p>") == " ".join(f"Seen {words} twice.".split())
+
+
+def test_words_for_pictures_follow_a_plain_form_that_says_the_rest() -> None:
+    html = '<p>The crane is due.</p><img src="x" alt="Crane 7 at berth 4"><img src="y" alt="The crane">'
+    assert read_eml(message("The crane is due at last.", html=html).as_bytes()).body == (
+        "The crane is due at last.\nCrane 7 at berth 4"
+    )

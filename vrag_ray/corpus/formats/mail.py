@@ -11,7 +11,7 @@ import codecs
 import quopri
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email import policy
@@ -30,6 +30,7 @@ from vrag_ray.corpus.formats.uuencoded import without_encoded
 from vrag_ray.corpus.formats.web_encoding import stated_text
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import CONTROLS
+from vrag_ray.corpus.formats.web_parts import words_of_element
 from vrag_ray.corpus.formats.web_sheets import PlainRules, applies
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
@@ -68,6 +69,8 @@ _LISTED = ("Subject", "From", "Date")
 """What is shown of each message of a mailbox; the rest is in the message."""
 _BEFORE_A_MESSAGE = re.compile(rb"(?:\A|\n\r?\n)From [^\n]*\d\d:\d\d[^\n]*\n(?=[!-9;-~]+:)")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_FILE = re.compile(r"\s*(?:cid:\S*|[^\s.]+\.(?:png|jpe?g|gif|bmp|svg|webp))\s*$", re.IGNORECASE)
+"""What programs write where an author states no words for a picture."""
 _DELIVERY_STATUS = "message/delivery-status"
 _SIGNATURE = "-- "
 """The line before a signature."""
@@ -152,7 +155,7 @@ def read_eml(data: bytes) -> Mail:
     plain, html = message.get_body(("plain",)), message.get_body(("html",))
     body, encoded = without_encoded(_text_of(plain) if isinstance(plain, EmailMessage) else "")
     if isinstance(html, EmailMessage):
-        body = _fuller(body, text_of_html(_text_of(html)))
+        body = _fuller(body, *read_html(_text_of(html)))
     attached = [Attachment(_plain_name(file.name), file.data) for file in encoded]
     reports: list[str] = []
     for part in _leaves(message):
@@ -211,15 +214,18 @@ def shown_part(data: bytes) -> tuple[str, bool]:
     return _text_of(shown), shown.get_content_type() == "text/html"
 
 
-def _fuller(plain: str, shown: str) -> str:
+def _fuller(plain: str, shown: str, beside: Sequence[str]) -> str:
     """The body of a message that is written twice: ``shown``, which its readers see, where it says more than ``plain``.
 
     Some programs leave out of the plain form what they cannot write there, and some refer there to the other. What
-    only the plain form says stays too, but for addresses of links.
+    only the plain form says stays too, but for addresses of links. ``beside`` are the texts in ``shown`` that stand for
+    pictures and in fields: where it says no more but for those, they follow the plain form.
     """
     plain_words, shown_words = _words(plain), _words(shown)
-    if not shown_words - plain_words:
-        return plain
+    more = shown_words - plain_words
+    if not more - _words(" ".join(beside)):
+        left = (text for text in dict.fromkeys(beside) if _words(text) & more)
+        return "\n".join([plain.strip() if more else plain, *left])
     return shown if not plain_words - shown_words else f"{plain.strip()}\n\n{shown.strip()}"
 
 
@@ -327,6 +333,8 @@ class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[str] = []
+        self.beside: list[str] = []
+        """What of the parts stands for pictures, and in fields."""
         self._rules = PlainRules()
         self._sheet: list[str] | None = None
         """What has been read of the open style sheet."""
@@ -346,6 +354,14 @@ class _Reader(HTMLParser):
                 self._unseen.append(tag)
             elif not self._unseen:
                 self._enter(tag, dict(attrs))
+        elif not self._unseen and (words := words_of_element(tag, dict(reversed(attrs)))) and not _FILE.match(words):
+            style = self._rules.style_of(tag, dict(attrs))
+            around = bool(self._open) and any(self._open[-1][1:])
+            is_unseen = _is_unseen(tag, dict(attrs), style) or states_size(style) is False
+            is_invisible = around if (visible := states_visible(style)) is None else not visible
+            if not is_unseen and not is_invisible:
+                self.parts.append(f" {words} ")
+                self.beside.append(words)
         self._superscripts += tag == _SUPERSCRIPT_TAG
         if tag in _BLOCKS:
             self.parts.append("\n")
@@ -392,11 +408,16 @@ class _Reader(HTMLParser):
 
 def text_of_html(html: str) -> str:
     """What a web page says, a line a block."""
+    return read_html(html)[0]
+
+
+def read_html(html: str) -> tuple[str, list[str]]:
+    """What a web page says, a line a block; and what of it stands for pictures, and in fields."""
     reader = _Reader()
     reader.feed(with_written_formulas(html))
     reader.close()
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
-    return "\n".join(line for line in lines if line)
+    return "\n".join(line for line in lines if line), reader.beside
 
 
 def read_msg(data: bytes) -> Mail:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape, unescape
 
 import pymupdf
@@ -136,18 +136,25 @@ def _with_shadow_trees(html: str) -> str:
 
 def _with_words(found: re.Match[str]) -> str:
     name, attributes = found[1].lower(), found[2]
-    if name == "input":
-        kind, value = (_value(attributes, "type") or "").lower(), _value(attributes, "value")
-        shows = kind in _TEXT_INPUTS | _BUTTONS and value and value.strip()
-        return f"{found[0]}<span{_look(attributes)}> {escape(value or '')} </span>" if shows else found[0]
-    if name == "img" and not is_held((_value(attributes, "src") or "").strip()):
-        called = _value(attributes, "alt")
-        return found[0] if called is None else f"<span{_look(attributes)}> {escape(called)} </span>"
+    words = words_of_element(name, dict(reversed(list(_stated(attributes))))) if name in ("input", "img") else None
+    if words is not None:
+        return f"{found[0] if name == 'input' else ''}<span{_look(attributes)}> {escape(words)} </span>"
     if name == "ol" and (look := _NUMBERINGS.get((_value(attributes, "type") or "").strip())) is not None:
         stated = _value(attributes, "style") or ""
         style = escape(f"list-style-type:{look};{stated}")
         return f'<{found[1]}{STYLE_VALUE.sub("", attributes)} style="{style}"{found[3]}>'
     return found[0]
+
+
+def words_of_element(name: str, attributes: Mapping[str, str | None]) -> str | None:
+    """What a field shows as its value, or what stands for a picture that a page does not hold; None for what has no
+    such words."""
+    if name == "input":
+        kind, value = (attributes.get("type") or "").lower(), attributes.get("value") or ""
+        return value if kind in _TEXT_INPUTS | _BUTTONS and value.strip() else None
+    if name == "img" and not is_held((attributes.get("src") or "").strip()) and "alt" in attributes:
+        return attributes["alt"] or ""
+    return None
 
 
 def _with_counted_lists(html: str) -> str:
