@@ -306,3 +306,32 @@ def test_words_for_pictures_follow_a_plain_form_that_says_the_rest() -> None:
     assert read_eml(message("The crane is due at last.", html=html).as_bytes()).body == (
         "The crane is due at last.\nCrane 7 at berth 4"
     )
+
+
+@pytest.mark.parametrize(
+    ("head", "subject"),
+    [
+        ("=?iso-8859-1?Q?Gr=C3=B6=C3=9Fe?= der =?iso-8859-1?Q?T=C3=BCr?=", "Größe der Tür"),
+        ("=?us-ascii?B?R3LDtsOfZQ==?=", "Größe"),
+        ("=?x-unknown?Q?Gr=C3=B6=C3=9Fe?=", "Größe"),
+        ("=?windows-1252?Q?Gr=C3?=\n =?windows-1252?Q?=B6=C3=9Fe?=", "Größe"),
+        ("=?iso-8859-1?Q?Gr=F6=DFe?=", "Größe"),
+        ("=?utf-8?Q?Gr=C3=B6=C3=9Fe?= a_b", "Größe a_b"),
+        ("=?iso-8859-1?Q?=93Odin=94?=", "\u201cOdin\u201d"),
+        ("=?gb2312?B?xOO6ww==?=", "你好"),
+        ("Tür =?iso-8859-1?Q?Gr=C3=B6=C3=9Fe?=", "Tür Größe"),
+    ],
+)
+def test_a_header_is_read_as_it_is_written_whatever_charset_it_states(head: str, subject: str) -> None:
+    data = f"Subject: {head}\nFrom: =?latin1?Q?J=C3=B6rg?= <a@b.example>\nTo: a@b.example\n\nwords".encode()
+    assert read_eml(data).headers == {"Subject": subject, "From": "Jörg <a@b.example>", "To": "a@b.example"}
+
+
+@pytest.mark.parametrize(
+    "name", ["filename*=iso-8859-1''Gr%C3%B6%C3%9Fe.txt", 'filename="=?iso-8859-1?Q?Gr=C3=B6=C3=9Fe.txt?="']
+)
+def test_the_name_of_an_attachment_in_utf_8_under_another_name_is_read(name: str) -> None:
+    head = b"Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nwords\n--b\n"
+    stated = f"Content-Disposition: attachment; {name}\n\n".encode()
+    [attached] = read_eml(head + stated + b"Herring\n--b--\n").attachments
+    assert attached.name == "Größe.txt"

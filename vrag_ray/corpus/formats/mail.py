@@ -12,6 +12,7 @@ import quopri
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email import policy
@@ -69,6 +70,8 @@ _LISTED = ("Subject", "From", "Date")
 """What is shown of each message of a mailbox; the rest is in the message."""
 _BEFORE_A_MESSAGE = re.compile(rb"(?:\A|\n\r?\n)From [^\n]*\d\d:\d\d[^\n]*\n(?=[!-9;-~]+:)")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_ENCODED_WORD = re.compile(r"=\?[^?\s]{1,60}\?([bBqQ])\?([^?\s]*)\?=")
+_ENCODED_WORDS = re.compile(r"=\?([^?\s]{1,60})\?[bBqQ]\?[^?\s]*\?=(?:\s+=\?\1\?[bBqQ]\?[^?\s]*\?=)*")
 _FILE = re.compile(r"\s*(?:cid:\S*|[^\s.]+\.(?:png|jpe?g|gif|bmp|svg|webp))\s*$", re.IGNORECASE)
 """What programs write where an author states no words for a picture."""
 _DELIVERY_STATUS = "message/delivery-status"
@@ -236,24 +239,59 @@ def _words(text: str) -> frozenset[str]:
 def _header(message: EmailMessage, name: str) -> str:
     """A header, also where its bytes are in an encoding that it does not state."""
     value = str(message[name] or "")
-    if "\ufffd" not in value:
-        return value.translate(_WINDOWS)
-    return _decoded(message, name) or value
+    if value.isascii():
+        return value
+    stated = _decoded(message, name)
+    if "=?" in stated:
+        whole = EmailMessage(policy.default)
+        whole[name] = stated
+        stated = str(whole[name])
+    return (stated or value).translate(_WINDOWS)
 
 
 def _decoded(message: EmailMessage, name: str) -> str:
-    """A header in the encoding that its bytes are found to be in; "" where none is."""
+    """A header in the encodings that its bytes are found to be in, encoded words in UTF-8; "" where none is found, and
+    where it is right as it stands."""
     raw = next(text for key, text in message.raw_items() if key.lower() == name.lower())
     try:
-        return " ".join(decode_text(str(raw).encode("utf-8", "surrogateescape")).text.split())
-    except DecodeError:
+        text = decode_text(str(raw).encode("utf-8", "surrogateescape")).text
+        stated = _ENCODED_WORDS.sub(_in_utf8, text)
+    except (DecodeError, ValueError):
         return ""
+    return "" if stated == str(raw) else " ".join(stated.split())
+
+
+def _in_utf8(found: re.Match[str]) -> str:
+    """Encoded words of one charset (RFC 2047) that follow each other, in UTF-8 where their bytes are in another
+    encoding than they state. A letter may begin in one and end in the next.
+
+    Raises ValueError for what is no encoding, DecodeError where that of the bytes is not found.
+    """
+    charset = found[1].partition("*")[0]
+    parts = [
+        base64.b64decode(part[2] + "=" * (-len(part[2]) % 4))
+        if part[1] in "bB"
+        else quopri.decodestring(part[2].replace("_", "=20"), header=True)
+        for part in _ENCODED_WORD.finditer(found[0])
+    ]
+    data = b"".join(parts)
+    text = stated_text(data, charset).text
+    try:
+        if text == data.decode(charset):
+            return found[0]
+    except (LookupError, UnicodeDecodeError):
+        pass
+    return f"=?utf-8?B?{base64.b64encode(text.encode()).decode()}?="
 
 
 def _name_of(part: EmailMessage) -> str:
     """The file name that the part states, also where its bytes are in an encoding that it does not state."""
     name = part.get_filename() or ""
     if "\ufffd" not in name:
+        for charset in ("latin-1", "cp1252"):
+            # UTF-8 under the name of another charset.
+            with suppress(UnicodeError):
+                name = name.encode(charset).decode("utf-8")
         return name.translate(_WINDOWS)
     stated = EmailMessage(policy.default)
     for header in ("Content-Disposition", "Content-Type"):
