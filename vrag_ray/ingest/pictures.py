@@ -46,7 +46,7 @@ def pictures_of(targets: Sequence[str], file: Path | None, folder: str, *, walke
             (outside if target.lower().startswith("file:") else remote).append(target)
         elif file is None or not folder:
             apart.append(name)
-        elif (path := _inside(file.parent, name, Path(folder))) is None:
+        elif (path := file_inside(file.parent, name, Path(folder))) is None:
             outside.append(name)
         elif not path.is_file():
             missing.append(name)
@@ -67,7 +67,7 @@ def pictures_of(targets: Sequence[str], file: Path | None, folder: str, *, walke
     )
 
 
-def _inside(parent: Path, name: str, folder: Path) -> Path | None:
+def file_inside(parent: Path, name: str, folder: Path) -> Path | None:
     """The file of that name, links followed, where it lies below ``folder``."""
     try:
         path = (parent / name).resolve()

@@ -29,7 +29,7 @@ from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.committer import Committer, Outcome
 from vrag_ray.ingest.gone import documents_in
 from vrag_ray.ingest.graph import Job, decoded_sources
-from vrag_ray.ingest.plan import SIDECARS, Committed
+from vrag_ray.ingest.plan import SIDECARS, STYLES, Committed
 from vrag_ray.ingest.progress import (
     INGEST_STAGES,
     MOST_FILES_SHOWN,
@@ -227,6 +227,9 @@ def _committed(writer: CollectionWriter, settings: Settings) -> Committed:
         counted={doc_id: documents[doc_id].units for doc_id in reread},
         containers=frozenset(doc_id for doc_id, document in documents.items() if ATTACHMENTS in document.meta),
         sidecars={
-            doc_id: str(document.meta[SIDECARS]) for doc_id, document in documents.items() if SIDECARS in document.meta
+            doc_id: str(document.meta[name])
+            for doc_id, document in documents.items()
+            for name in (SIDECARS, STYLES)
+            if name in document.meta
         },
     )

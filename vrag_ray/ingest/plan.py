@@ -16,6 +16,8 @@ from vrag_ray.types import DocumentKind
 
 SIDECARS = "subtitle_files"
 """The metadata name under which a video says which files beside it its subtitles are from."""
+STYLES = "style_files"
+"""The same of a web page and the style sheets beside it."""
 MOST_FILES_OF_A_TASK = 64
 """Files that have nothing to decode cost a task no page."""
 PAGES_OF_A_SCAN = 2
@@ -57,7 +59,8 @@ class DocumentPlan:
     pictures: list[str] = field(default_factory=list)
     """What the pictures that it shows are named by, until it is registered."""
     pages: str = ""
-    """The blob that LibreOffice made of an office file: its pages are read and drawn from that one."""
+    """The blob that its pages are read and drawn from: what LibreOffice made of an office file, or a web page with the
+    style sheets beside it."""
     slides: str = ""
     """The blob with the speaker's notes of those pages, where they are slides."""
     fault: dict[str, str | int | bool | None] | None = None
@@ -82,7 +85,8 @@ class Committed:
     counted: dict[str, int]
     """Of unfinished documents that have a row: how many units it counts."""
     sidecars: dict[str, str] = field(default_factory=dict)
-    """By document id, the metadata that names the subtitles beside it: with others it is to be read again."""
+    """By document id, the metadata that names the subtitles or style sheets beside it: with others it is to be read
+    again."""
 
     containers: frozenset[str] = frozenset()
     """Finished documents that hold others, which may be missing: a run may have ended between the two."""

@@ -19,7 +19,7 @@ from uuid import uuid4
 from vrag_ray.config import OfficeUse, Settings
 from vrag_ray.corpus.formats.attachments import ATTACHMENTS
 from vrag_ray.corpus.formats.references import MARKDOWN_SUFFIXES
-from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem, with_name
+from vrag_ray.corpus.model import DecodeError, DecodeOptions, Probe, WorkItem, with_name
 from vrag_ray.corpus.passages import LONGEST_NOTICE
 from vrag_ray.corpus.sandbox.isolate import with_remedy
 from vrag_ray.corpus.sandbox.office import CONVERTED, OfficeConverter, installed_office
@@ -33,6 +33,7 @@ from vrag_ray.ingest.parquet.rows import row_documents
 from vrag_ray.ingest.pictures import pictures_of
 from vrag_ray.ingest.plan import (
     SIDECARS,
+    STYLES,
     Committed,
     DocumentPlan,
     decode_tasks,
@@ -47,6 +48,7 @@ from vrag_ray.ingest.plan import (
 from vrag_ray.ingest.progress import Board, Work
 from vrag_ray.ingest.report import unforeseen
 from vrag_ray.ingest.sources import MOST_FILES_OF_A_GROUP, Source
+from vrag_ray.ingest.web_styles import with_local_sheets
 from vrag_ray.types import Meta, MetaValue
 from vrag_ray.types.file_names import shown_name
 
@@ -148,7 +150,7 @@ class Register:
             folder: Path | None = None
             while waiting:
                 plan, original, depth = waiting.popleft()
-                plan, items = self._planned(plan, original)
+                plan, items = self._planned(plan, original, _folder_of(source) if depth == 0 else None)
                 plan, pictures = self._with_pictures(plan, source if depth == 0 else None)
                 for name, path in pictures.items():
                     waiting.append((_picture(plan, name, meta), str(path), depth + 1))
@@ -217,10 +219,12 @@ class Register:
             # The document itself has been read: this is the loss of what is attached to it.
             yield DocumentPlan(f"{plan.uri}#attachments", plan.name, error=with_remedy(error)), b""
 
-    def _planned(self, plan: DocumentPlan, original: Original) -> tuple[DocumentPlan, list[WorkItem]]:
+    def _planned(
+        self, plan: DocumentPlan, original: Original, folder: Path | None
+    ) -> tuple[DocumentPlan, list[WorkItem]]:
         try:
             with storage_faults(self._files.root, f"taking in {plan.name}"):
-                plan = self._plan(plan, original)
+                plan = self._plan(plan, original, folder)
         except StorageError as error:
             # In a row, since an exception in a stage would reach the driver as a stack trace of Ray's.
             plan = replace(plan, fault=error.failure.as_dict())
@@ -236,8 +240,11 @@ class Register:
         prior = {str(unit): error for unit, error in done.items() if error}
         return replace(plan, pending=pending, prior_errors=prior), items
 
-    def _plan(self, plan: DocumentPlan, original: Original) -> DocumentPlan:
-        """Everything about the document short of decoding it; one that cannot be read gets a plan with its error."""
+    def _plan(self, plan: DocumentPlan, original: Original, folder: Path | None) -> DocumentPlan:
+        """Everything about the document short of decoding it; one that cannot be read gets a plan with its error.
+
+        ``folder`` is the one in which style sheets of a web page may lie.
+        """
         if plan.error:
             return plan
         try:
@@ -246,21 +253,19 @@ class Register:
                 return replace(plan, error=f"{plan.name} {refusal}", is_empty=not size)
             with _file(original) as path:
                 doc_id, size = self._files.add_blob(path)
+                styled, styles = self._styled(path, folder)
             sidecars = {name: self._blob(place) for name, place in plan.sidecars.items()}
         except OSError as error:
             if fault_of(error) is StorageFault.TOO_MANY_FILES:
                 raise
             return replace(plan, error=f"{plan.name} cannot be read: {error.strerror or error}")
-        mark = ", ".join(f"{name} ({blob[:12]})" for name, blob in sidecars.items())
-        meta = {**plan.meta, **({SIDECARS: mark} if mark else {})}
-        plan = replace(plan, doc_id=doc_id, size_bytes=size, sidecars=sidecars, meta=meta)
+        mark = styles or ", ".join(f"{name} ({blob[:12]})" for name, blob in sidecars.items())
+        meta = {**plan.meta, **({STYLES if styles else SIDECARS: mark} if mark else {})}
+        plan = replace(plan, doc_id=doc_id, size_bytes=size, sidecars=sidecars, meta=meta, pages=styled)
         if doc_id in self._committed.finished and self._committed.sidecars.get(doc_id, "") == mark:
             return replace(plan, skipped=True)
         try:
-            path = self._files.local_path(f"blobs/{doc_id}")
-            plan = self._converted(plan, path)
-            pages = pages_file(plan, self._files) if plan.pages else None
-            probe = self._sandbox.probe(path, plan.name, self._options, sidecar_files(plan, self._files), pages)
+            plan, probe = self._probed(plan)
         except DecodeError as error:
             return replace(plan, error=with_remedy(error), transient=error.transient)
         meta = {**probe.meta, **plan.meta}
@@ -277,6 +282,21 @@ class Register:
             pictures=pictures,
             scans=probe.scans,
         )
+
+    def _probed(self, plan: DocumentPlan) -> tuple[DocumentPlan, Probe]:
+        """``plan`` with the file that its units are read from, and what that is. Raises DecodeError."""
+        if plan.pages:
+            try:
+                return plan, self._sandbox.probe(pages_file(plan, self._files), plan.name, self._options)
+            except DecodeError as error:
+                log.debug("%s is read without its style sheets: %s", plan.name, error)
+                left_out = "its style sheets are left out: it cannot be read with them"
+                plan = replace(plan, pages="", notices=[*plan.notices, left_out])
+        path = self._files.local_path(f"blobs/{plan.doc_id}")
+        plan = self._converted(plan, path)
+        pages = pages_file(plan, self._files) if plan.pages else None
+        probe = self._sandbox.probe(path, plan.name, self._options, sidecar_files(plan, self._files), pages)
+        return plan, probe
 
     def _converted(self, plan: DocumentPlan, path: Path) -> DocumentPlan:
         """``plan`` with the blobs that LibreOffice makes of an office file, where it is there. Raises DecodeError."""
@@ -298,6 +318,15 @@ class Register:
             # MuPDF reads these too, and says that their pages are not their own.
             return replace(plan, notices=[*plan.notices, str(error)])
         return replace(plan, pages=pages, slides=slides)
+
+    def _styled(self, file: Path, folder: Path | None) -> tuple[str, str]:
+        """The blob of a web page with the rules of the style sheets beside it, and what names them; else "" twice."""
+        page, names = with_local_sheets(file, folder) if folder is not None else (b"", "")
+        if not page:
+            return "", ""
+        with _file(page) as path:
+            blob = self._files.add_blob(path)[0]
+        return blob, f"{names} ({blob[:12]})"
 
     def _blob(self, place: str) -> str:
         """The blob with the bytes of a file."""
@@ -321,6 +350,12 @@ def _documents(source: SourceRow) -> Iterator[tuple[DocumentPlan, Original]]:
     rows = RowRange(**source["rows"])  # type: ignore[arg-type]
     for row in row_documents(source["path"], uri, name, rows):
         yield DocumentPlan(row.uri, row.name, title=row.title, meta={**meta, **row.meta}), row.content
+
+
+def _folder_of(source: SourceRow) -> Path | None:
+    """The folder in which what a file shows may lie; None where nothing beside it is looked at."""
+    is_file = source["rows"] is None and not is_remote(source["path"])
+    return Path(source["folder"]) if is_file and source["folder"] else None
 
 
 def _may_show(name: str) -> bool:

@@ -141,7 +141,8 @@ class Passage:
 SECTION = "section"
 """The metadata name of the titles of a document's outline under which a page stands, outermost first."""
 PAGES = "pages_blob"
-"""The metadata name under which an office file says which blob LibreOffice made of it. Ingest alone sets it."""
+"""The metadata name under which an office file says which blob LibreOffice made of it, and a web page in which blob it
+has the style sheets beside it. Ingest alone sets it."""
 NOTES = "notes_blob"
 """The same for the blob with the speaker's notes of slides."""
 _BLOB = re.compile("[0-9a-f]{64}")
