@@ -11,7 +11,17 @@ from PIL import Image, ImageDraw, ImageFont
 from tests.support.documents import picture_of, spaced_picture
 from vrag_ray.corpus import ocr
 from vrag_ray.corpus.model import clean
-from vrag_ray.corpus.ocr import OcrEngine, OcrLine, OcrText, Quad, Reading, assemble, glyph_quads, picture_key
+from vrag_ray.corpus.ocr import (
+    OcrEngine,
+    OcrLine,
+    OcrText,
+    Quad,
+    Reading,
+    assemble,
+    glyph_quads,
+    picture_key,
+    turned_line,
+)
 
 WIDTH, HEIGHT = 1600, 900
 RECORDED = {
@@ -72,6 +82,25 @@ def test_lines_are_read_from_top_to_bottom_and_a_row_from_left_to_right():
     )
     assert seen.text == "head\nsum total\nbelow"
     assert [word.text for word in seen.words] == ["head", "sum", "total", "below"]
+
+
+@pytest.mark.parametrize("turn", [0, 90, 180, 270])
+def test_rows_of_a_table_are_read_across_whichever_way_its_picture_lies(turn: int) -> None:
+    rows = [
+        ("Crane", "Load", "Reach"),
+        ("Odin", "73", "41.5"),
+        ("Thor", "120", "38.0"),
+        ("Loki", "55", "29.5"),
+        ("Freya", "88", "44.2"),
+    ]
+    lines = [
+        OcrLine(cell, rectangle(x, 100 + 60 * number, x + 14 * len(cell), 128 + 60 * number))
+        for number, row in enumerate(rows)
+        for x, cell in zip((100, 400, 700), row, strict=True)
+    ]
+    width, height = (900, 500) if turn in (0, 180) else (500, 900)
+    lying = [turned_line(line, turn, width, height) if turn else line for line in lines]
+    assert assemble(lying, width, height, turn).text.splitlines() == [" ".join(row) for row in rows]
 
 
 def test_words_without_boxes_share_their_line_by_characters():

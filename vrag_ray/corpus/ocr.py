@@ -291,7 +291,8 @@ def assemble(lines: Sequence[OcrLine], width: int, height: int, turn: int = 0) -
     """
     lines = [line for line in lines if line.text.strip() and _box(line.quad, width, height) is not None]
     turn = (turn + _skew(lines, turn)) % 360
-    rows = sorted(lines, key=lambda line: (_top(line.quad), min(x for x, _ in line.quad)))
+    quarter = round(turn / 90) % 4 * 90
+    rows = sorted(lines, key=lambda line: _place(line.quad, quarter))
     words = [word for line in rows for word in _words(line, width, height, _own_turn(line, turn))]
     ordered, regions = arranged(words, width / height)
     return OcrText(text_of(regions), tuple(ordered))
@@ -322,6 +323,17 @@ def turned_line(line: OcrLine, turn: int, width: int, height: int) -> OcrLine:
         return [(y, height - x) for x, y in quad]
 
     return replace(line, quad=back(line.quad), glyphs=tuple(map(back, line.glyphs)))
+
+
+def _place(quad: Quad, quarter: int) -> tuple[float, float]:
+    """What orders lines from the first to the last and from their begin, as they would stand upright: the sides of a
+    table would be columns by another order."""
+    left, right = min(x for x, _ in quad), max(x for x, _ in quad)
+    if quarter == 90:
+        return -right, _top(quad)
+    if quarter == 180:
+        return -_bottom(quad), -right
+    return (left, -_bottom(quad)) if quarter == 270 else (_top(quad), left)
 
 
 def _own_turn(line: OcrLine, turn: int) -> int:
