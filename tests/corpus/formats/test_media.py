@@ -195,6 +195,13 @@ def test_in_a_film_of_key_frames_a_slide_begins_with_its_first_frame(tmp_path: P
     assert bounds == pytest.approx([0.0, 2.3, 2.3, 5.6, 5.6, 8.0])
 
 
+def test_slides_of_ffv1_whose_frames_are_all_large_begin_with_a_key_frame(tmp_path: Path) -> None:
+    path = film(tmp_path / "a.mkv", "ffv1", key_every=10, b_frames=0, drawn=slides(2.3, 5.6, rate=10))
+    bounds = [t for stretch in still_stretches(path, 0.0, 8.0) for t in stretch]
+    assert bounds == pytest.approx([0.0, 3.0, 3.0, 6.0, 6.0, 8.0])
+    assert still_stretches(film(tmp_path / "b.mkv", "ffv1", key_every=10, b_frames=0), 0.0, 8.0) == []
+
+
 def test_a_slide_of_av1_begins_when_it_is_shown_and_not_where_it_is_stored(tmp_path: Path) -> None:
     noise = [np.random.default_rng(n).integers(0, 2, (12, 24, 1), np.uint8) * 255 for n in range(3)]
 

@@ -44,6 +44,8 @@ BURST_OF_KEY = 0.08
 """And at least this share of a key frame's bytes: what only sharpens a key frame takes less."""
 MOVING_SHARE = 0.08
 """Above this share of a key frame's bytes in the usual other frame, the picture moves all the time."""
+DRAWING_ANEW = frozenset(("ffv1",))
+"""Codecs whose frames between key frames are as large as these, whatever they show."""
 STILL_SECONDS = 1.0
 """What is shown for less is a transition, or no one could read it."""
 MOST_SECONDS_APART = 0.9
@@ -125,13 +127,16 @@ def _changes(film: _Film, start: float, stop: float) -> list[float] | None:
     lasting = [t for t, following in zip(times, [*times[1:], stop], strict=True) if following - t >= STILL_SECONDS]
     if len(lasting) >= len(times) / 2:
         return _new_of_few(film, start, stop)
-    others = [packet.size for packet in packets if not packet.is_key]
+    # Of codecs that draw each frame anew, sizes do not tell what changes; key frames do.
+    draws_anew = film.stream.codec_context.name in DRAWING_ANEW
+    others = [] if draws_anew else [packet.size for packet in packets if not packet.is_key]
     differing = [pair for pair in itertools.pairwise(looks) if _differs(pair[0][1], pair[1][1])]
     usual, of_key = (median(others) if others else 0), median(packet.size for packet in keys)
     if usual > MOVING_SHARE * of_key or (not others and len(differing) > len(looks) / 2):
         return None
     least = max(BURST * usual, BURST_OF_KEY * of_key)
-    bursts = [t for place in range(len(packets)) for t in _new_from(packets, place, least)]
+    places = () if draws_anew else range(len(packets))
+    bursts = [t for place in places for t in _new_from(packets, place, least)]
     return [_first_new(film, keys, before, after) for before, after in differing] + bursts
 
 
