@@ -27,7 +27,10 @@ AXIS_LABEL = 0.9
 
 THROUGH_PROSE = 0.5
 """Presence of a header with a paragraph between it and the value: most likely of another table."""
+BETWEEN_PERIODS = 0.5
+"""Presence of a year of the question in a header with a year that it lacks: ``2015 vs. 2014`` heads a change."""
 
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _PERIOD = re.compile(
     rf"(?:[^\W\d]+\.? |\d{{1,2}},? )*((?:1[89]|20)\d\d)(?: ?[A-Za-z*]| ?\(\d\)|[{SUPERSCRIPTS}]{{1,2}})?"
 )
@@ -73,6 +76,7 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
             if term.found_in(place.cell.stems):
                 labels.setdefault(term.stem, []).append(place)
     label_cells = {id(place.cell) for places in labels.values() for place in places}
+    years = frozenset(term.stem for term in terms if _YEAR.fullmatch(term.stem))
     heads = {index for index, row in enumerate(page) if _names_periods(row)}
     found: list[Crossing] = []
     for value in _short_cells(page):
@@ -90,6 +94,8 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
                     along_row.setdefault(stem, place)
                 else:
                     share = _column_share(page, place, value)
+                    if stem in years and not years.issuperset(_YEAR.findall(place.cell.text)):
+                        share *= BETWEEN_PERIODS
                     if share > along_column.get(stem, (0.0, place))[0]:
                         along_column[stem] = (share, place)
         crossing = _crossing(page, value, along_row, along_column)
