@@ -47,7 +47,8 @@ MARGIN_LINES, LONGEST_FURNITURE = 2, 24
 GAP_OF_MARGIN = 0.8
 """Line heights between a header or a footer and the text, at least."""
 
-_BULLET = re.compile(r"^(?:[•·∙⁃▪●○■□◦‣–*\-\uf000-\uf0ff]|\(?(?:\d{1,2}|[a-zA-Z]|[ivx]{1,4})[.)])$")  # noqa: RUF001
+BULLET = re.compile(r"^(?:[•·∙⁃▪●○■□◦‣–*\-\uf000-\uf0ff]|\(?(?:\d{1,2}|[a-zA-Z]|[ivx]{1,4})[.)])$")  # noqa: RUF001
+"""The mark or the number before an item of a list."""
 _CAPTION = re.compile(
     r"^(?:[Tt]able|TABLE|[Ff]igure|FIGURE|[Ff]ig\.?|[Cc]hart|[Ee]xhibit|[Pp]late|[Mm]ap|[Dd]iagram)\s+"
     r"(?:\d[\w.-]*|[A-Z]\b[\w.-]*)(?:\s*[:.|\u2013\u2014-]|\s+[^a-z\s]|\s*$)"
@@ -274,7 +275,7 @@ def _begins(line: _Line, last: _Line, column: tuple[float, float], usual: float)
         return True
     if max(line.height, last.height) > OTHER_TYPE * height:
         return True
-    if _BULLET.match(line.words[0].text) or _CAPTION.match(line.text):
+    if BULLET.match(line.words[0].text) or _CAPTION.match(line.text):
         return True
     is_set_in = line.u0 - left > height and last.u0 - left < height
     return (ended and (is_set_in or fill < SHORT_LINE)) or (fill < HEADING_FILL and line.words[0].text[:1].isupper())
@@ -312,7 +313,7 @@ def _kind(block: Sequence[_Line], box: Box, body: float, leads: bool) -> Element
     height = median(line.height for line in block)
     if _CAPTION.match(text):
         return ElementKind.CAPTION
-    if _BULLET.match(words[0]) and len(words) > 1:
+    if BULLET.match(words[0]) and len(words) > 1:
         return ElementKind.LIST_ITEM
     if height <= SMALL * body and box.y0 >= NOTES_BELOW and _NOTE.match(text):
         return ElementKind.NOTE

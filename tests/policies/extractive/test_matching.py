@@ -598,6 +598,102 @@ def test_of_two_columns_the_one_whose_head_is_named_whole_is_meant() -> None:
     assert max(found, key=lambda one: one.named).value == "672"
 
 
+GROWTH = table(
+    50, 170, (0, 150, 230, 310), ("Members", "2015", "2014", "2015 vs. 2014"), ("Members in Bergen", "44", "39", "5"),
+    ("Profit from members", "137", "93", "48"),
+)  # fmt: skip
+
+
+def test_a_year_alone_heads_its_figures_and_two_years_a_change() -> None:
+    def in_2015(question: str) -> dict[str, float]:
+        return {
+            crossing.value: crossing.aligned.get("2015", 0.0)
+            for crossing in crossings(rows(page(GROWTH)), terms(question))
+            if crossing.quote.startswith("Profit")
+        }
+
+    of_a_year, of_both = in_2015("profit members 2015"), in_2015("profit members 2015 2014")
+    assert of_a_year["137"] == of_both["137"] == of_both["48"] == 1.0
+    assert of_a_year["48"] < 1.0
+
+
+def test_years_in_a_row_answer_nothing() -> None:
+    words = [
+        *put(50, 100, "2012 2013 2014 2015"),
+        *put(50, 300, "Of the harbours that sell diesel in 2014, Runde sells most."),
+    ]
+    matched = found("Which harbour sells most diesel in 2014?", words)
+    assert [match.quote for match in matched] == ["Of the harbours that sell diesel in 2014, Runde sells most."]
+
+
+BALANCE = table(
+    50, 170, (0, 250, 330), ("In millions", "2021", "2020"), ("Cash of the ferry line", "12", "11"),
+    ("Total current assets", "26", "20"), ("Total current liabilities", "9", "8"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What were the total current assets in 2021?", "26"),
+        ("What is the current ratio in 2021?", ""),
+    ],
+)
+def test_a_row_of_another_measure_is_weak_evidence(question: str, answer: str) -> None:
+    strong = [match.answer for match in found(question, BALANCE) if match.coverage >= 0.5]
+    assert strong[:1] == ([answer] if answer else [])
+
+
+@pytest.mark.parametrize(
+    ("question", "is_weak"),
+    [
+        ("How many cranes had the harbour of Runde in 1921?", False),
+        ("How many charts had the harbour of Runde in 1921?", True),
+        ("How many tonnes had the harbour of Runde in 1921?", False),
+    ],
+)
+def test_a_sentence_that_counts_other_things_is_weak_evidence(question: str, *, is_weak: bool) -> None:
+    words = prose(100, "In 1921 the harbour of Runde had 4 cranes of oak.", "The harbour of Bergen has a quay.")
+    best = found(question, words)[0]
+    assert best.answer.startswith("4 cranes")
+    assert (best.coverage < 0.5) is is_weak
+
+
+INSPECTION = [
+    *prose(100, "Inspectors put the following questions to each harbour:"),
+    *prose(120, "1. Is the quay safe?", "2. Is the fuel stored apart", "from the ice?", "3. Who has the keys?"),
+    *prose(200, "The harbour of Runde passed in May."),
+    *prose(300, "Duties of the harbour master"),
+    *prose(320, "• Lights the lamps", "• Rings the bell in fog"),
+    *prose(380, "A deputy has the same duties."),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "quote"),
+    [
+        (
+            "Which questions do inspectors put to a harbour?",
+            "Inspectors put the following questions to each harbour: 1. Is the quay safe? 2. Is the fuel stored apart "
+            "from the ice? 3. Who has the keys?",
+        ),
+        (
+            "What are the duties of the harbour master?",
+            "Duties of the harbour master • Lights the lamps • Rings the bell in fog",
+        ),
+        (
+            "How many questions do inspectors put to each harbour?",
+            "Inspectors put the following questions to each harbour:",
+        ),
+    ],
+)
+def test_a_list_is_quoted_with_the_line_that_introduces_it(question: str, quote: str) -> None:
+    best = found(question, INSPECTION)[0]
+    assert best.quote == quote
+    assert best.box is not None
+    assert best.box.y1 * HEIGHT > (100 if quote.endswith(":") else 130)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import groupby, pairwise, zip_longest
 from statistics import median
 
+from vrag_ray.corpus.elements import BULLET
 from vrag_ray.corpus.reading_order import is_right_to_left, regions
 from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Table, cells, is_figure
 from vrag_ray.imaging.coordinates import holds_centre
@@ -27,11 +28,18 @@ LINE_GAP, COLUMN_GAP = 0.8, 3.0
 LARGE = 1.15
 """Heights of most lines from which on a line is a headline, which is broken where it looks well."""
 
+BETWEEN_ITEMS = 3
+"""Sentences of one item of a list, at most, before the mark of the next."""
+LONGEST_LIST = 700
+"""Characters of the items that are quoted with the line above them."""
+
 LEADERS = re.compile(r"(?:\.\s?){4,}|(?:…\s?){2,}|(?:·\s?){4,}")
 """Dots from a name to its page or its price."""
 LEAST_DOTS = 6
 """Of dots that lead to words: fewer may be an ellipsis."""
 _DOTS = re.compile(r"[.…·]+")
+_UNIT_OF_ALL = re.compile(r"\s*\((?:[\w$€£]+ )?in [^()]*\)", re.IGNORECASE)
+"""``(in millions, except per share data)`` stands over several columns and names none of them."""
 _SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end sentences too
 _OPENING = '"“‘«([•–▪●*#'  # noqa: RUF001
 _CLOSING = "\"”')]" + SUPERSCRIPTS
@@ -151,7 +159,8 @@ def rows(page: PageText, tables: Sequence[Table] = ()) -> list[Row]:
 def _rows_of(table: Table, aspect: float, place_of: Mapping[int, int]) -> Iterator[Row]:
     edges = [(u0 / aspect, u1 / aspect) for u0, u1 in table.edges]
     if table.head_rows == 0 and any(table.heads):
-        yield Row(tuple(Span(head, (), edge) for head, edge in zip(table.heads, edges, strict=True)), "")
+        heads = (_UNIT_OF_ALL.sub("", head) for head in table.heads)
+        yield Row(tuple(Span(head, (), edge) for head, edge in zip(heads, edges, strict=True)), "")
     turn = table.rows[-1][0].words[0].turn
     for row in table.rows:
         # Turned heads stand over the columns that they name.
@@ -261,6 +270,37 @@ def _of_lines(lines: Sequence[Sequence[Word]], row_of: Mapping[int, int], aspect
         ):
             yield _span(current)
             current = []
+
+
+def items_below(spans: Sequence[Span], place: int) -> Sequence[Span]:
+    """The items of the list right below the span at ``place``, with all of their sentences; at least two, or none.
+
+    All items have marks of one kind, as bullets or numbers; items within items belong to them.
+    """
+    kinds = [_mark(span) for span in spans[place + 1 :]]
+    if not kinds or not kinds[0]:
+        return ()
+    ends = [0]
+    for at in range(1, len(kinds)):
+        length = sum(len(span.text) + 1 for span in spans[place + 1 : place + 2 + at])
+        if (
+            at > ends[-1] + BETWEEN_ITEMS
+            or length > LONGEST_LIST
+            or (not kinds[at] and spans[place + 1 + at].is_heading)
+        ):
+            break
+        if kinds[at] == kinds[0]:
+            ends.append(at)
+    return spans[place + 1 : place + 2 + ends[-1]] if len(ends) > 1 else ()
+
+
+def _mark(span: Span) -> str:
+    """The kind of mark that an item of a list begins with: a bullet, ``1`` or ``a``; "" where it begins with none."""
+    mark = span.text.split(maxsplit=1)[0]
+    if not BULLET.match(mark) or mark == span.text:
+        return ""
+    label = mark.strip("().")
+    return "1" if label.isdigit() else "a" if label.isalpha() else mark
 
 
 def _goes_on(span: Span, following: Span) -> bool:

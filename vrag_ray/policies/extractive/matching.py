@@ -14,10 +14,10 @@ from vrag_ray.agent.facts import dates, figures
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.corpus.tables import is_figure
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
-from vrag_ray.policies.extractive.coverage import PRESENCE, Yardstick
+from vrag_ray.policies.extractive.coverage import MISSING_BELOW, MISSING_SPECIFIC, PRESENCE, Yardstick
 from vrag_ray.policies.extractive.cut_page import Columns, CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
-from vrag_ray.policies.extractive.layout import LEADERS, Row, Span
+from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, items_below
 from vrag_ray.policies.extractive.lexicon import is_informative, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
 from vrag_ray.types import Box, PageText, PassageKind
@@ -54,6 +54,9 @@ TITLE_ROWS = 25
 """How many rows above a value its table or chart may begin."""
 
 _CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECASE)
+_YEARS = re.compile(r"\W*(?:(?:1[89]|20)\d\d\W*){2,}")
+"""The years below a chart or above a table, and nothing else."""
+_INTRODUCES = re.compile(r".*(?::|\b(?:following|as follows)\b[^.]*[.:]?)\W*", re.IGNORECASE | re.DOTALL)
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 
 
@@ -169,7 +172,10 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
     for place in sorted(holding | answered.keys()):
         span, heading = spans[place], headings[place]
         caption = captions[place] if place < len(captions) else None
-        if place in page.parts.led_spans or not (caption or _may_answer(span, part)):
+        items = _items(part, spans, place) if caption is None else ()
+        listed = (span, *items)
+        whole = Span(" ".join(line.text for line in listed), tuple(word for line in listed for word in line.words))
+        if place in page.parts.led_spans or not (caption or _may_answer(span, part) or items):
             continue
         own = {stem: held.get(place, 0.0) for stem, held in page.in_spans.items()}
         presence: dict[str, float] = {}
@@ -185,7 +191,8 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
             )
         moment = caption is not None and part.kind is AnswerKind.MOMENT
         answer = "" if moment else _shortest(part, span.text)
-        factor = 1.0 if moment else _fitness(part, span, answer)
+        factor = 1.0 if moment or items else _fitness(part, span, answer)
+        factor *= MISSING_SPECIFIC if _tells_another(part, presence) else 1.0
         factor *= UNTIMED if captions and caption is None else 1.0
         in_margin = place in page.parts.margins and not (part.wants_passage or part.is_contact)
         factor *= IN_MARGIN if in_margin else 1.0
@@ -198,11 +205,11 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
         found.append(
             Match(
                 page.sighting.id,
-                span.text,
+                whole.text,
                 answer,
                 yardstick.coverage(presence) * factor + bonus,
                 yardstick.weight(own) / (len(span.text.split()) + 6),
-                box=span.box,
+                box=whole.box,
                 start=caption.start if caption is not None else None,
                 end=caption.end if caption is not None else None,
             )
@@ -244,6 +251,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
             else:
                 answer = _named_by_head(part, row, shares, yardstick) or answer
         factor = HEADS_ALONE if _are_heads(part, row.stems, page.parts.head_rows.get(place)) else 1.0
+        factor *= MISSING_SPECIFIC if _names_another(part, row, presence) else 1.0
         found.append(
             Match(
                 page.sighting.id,
@@ -300,12 +308,13 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
             continue
         titled = _titled(page, crossing.row)
         presence = {name: max(crossing.aligned.get(name, 0.0), titled[name], around[name]) for name in titled}
+        factor = MISSING_SPECIFIC if _names_another(part, page.parts.rows[crossing.row], presence) else 1.0
         found.append(
             Match(
                 page.sighting.id,
                 crossing.quote,
                 crossing.value,
-                yardstick.coverage(presence) + CROSSING_BONUS,
+                (yardstick.coverage(presence) + CROSSING_BONUS) * factor,
                 # Denser than any sentence: of equals, the one that row and column point at.
                 1000.0 + crossing.named + 0.5 * crossing.nearness + BESIDE_BONUS * crossing.is_beside,
                 box=crossing.box,
@@ -313,6 +322,28 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
             )
         )
     return found
+
+
+def _items(part: Part, spans: Sequence[Span], place: int) -> Sequence[Span]:
+    """The items of a list that answer with the span above them: it introduces them, or is their heading where the
+    question is for several things."""
+    span = spans[place]
+    if part.kind is not AnswerKind.STATEMENT or part.sentence or part.phrases:
+        return ()
+    if _INTRODUCES.fullmatch(span.text) or (part.is_for_a_list and span.is_heading):
+        return items_below(spans, place)
+    return ()
+
+
+def _names_another(part: Part, row: Row, presence: Mapping[str, float]) -> bool:
+    """Whether a row is of another thing: its label has words that the question lacks, and the noun that the question is
+    for stands nowhere near it. "Total current assets" is no current ratio."""
+    return bool(part.head) and presence[part.head] < MISSING_BELOW and _says_more(row.cells[0].text, part)
+
+
+def _tells_another(part: Part, presence: Mapping[str, float]) -> bool:
+    """The same of a sentence, which may have another word for the noun unless that is counted or computed."""
+    return part.names_its_figure and presence[part.head] < MISSING_BELOW
 
 
 def _titled(page: _Page, place: int) -> dict[str, float]:
@@ -347,7 +378,7 @@ def _may_answer(span: Span, part: Part) -> bool:
     question for yes or no, whether it is a sentence. A question on the page answers none."""
     if part.wants_passage:
         return True
-    if _is_question(span.text) and not part.sentence:
+    if (_is_question(span.text) and not part.sentence) or _YEARS.fullmatch(span.text):
         return False
     if _says_more(span.text, part) or (part.is_yes_or_no and not span.is_heading):
         return True

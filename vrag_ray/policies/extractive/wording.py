@@ -12,7 +12,7 @@ from vrag_ray.policies.extractive.questions import AnswerKind, Part
 from vrag_ray.views.words import EXTRACTIVE_NOTES
 
 NO_MODEL, MODEL_NOT_ASKED = EXTRACTIVE_NOTES
-MAX_QUOTE_CHARS = 400
+MAX_QUOTE_CHARS = 800
 LONGEST_QUERY = 120
 """Characters of a query in an abstention: a whole document may have been pasted into the question."""
 _HAS_A_VERB = re.compile(
