@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.named_rows import text_tables, with_named_rows
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage
-from vrag_ray.corpus.formats.text import TITLE_CHARS, check_size, divided_words, split_pieces
+from vrag_ray.corpus.formats.text import TITLE_CHARS, SpanSource, divided_words, split_pieces
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, states_size, states_visible, strikes
 from vrag_ray.corpus.formats.uuencoded import without_encoded
 from vrag_ray.corpus.formats.web_encoding import stated_text
@@ -33,9 +33,9 @@ from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import CONTROLS
 from vrag_ray.corpus.formats.web_parts import words_of_element
 from vrag_ray.corpus.formats.web_sheets import PlainRules, applies
-from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
+from vrag_ray.corpus.model import DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
-from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
+from vrag_ray.types import DocumentKind, MetaValue
 from vrag_ray.types.superscripts import superscript
 
 if TYPE_CHECKING:
@@ -97,12 +97,11 @@ class Mail:
         return "\n".join(lines) + ("\n\n" if self.body else "") + self.body
 
 
-class MailSource:
+class MailSource(SpanSource):
     """An open message: a text document, whose spans count the characters of its headers and its body."""
 
     def __init__(self, opening: Opening, format_: Format) -> None:
-        self._opening = opening
-        check_size(opening)
+        super().__init__(opening, "an e-mail")
         with damage(UNREADABLE):
             data = opening.path.read_bytes()
             self._mail = read_msg(data) if format_ is Format.MSG else read_eml(data)
@@ -122,24 +121,6 @@ class MailSource:
 
     def attachments(self) -> Iterator[Attachment]:
         return iter(self._mail.attachments)
-
-    def locator(self, unit: int) -> Locator:
-        return Locator(span_start=self._spans[unit][0], span_end=self._spans[unit][1])
-
-    def unit(self, unit: int) -> DecodedUnit:
-        return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), self._shown(*self._spans[unit]))
-
-    def page_text(self, locator: Locator) -> PageText:
-        if locator.span_start is None or locator.span_end is None:
-            raise DecodeError(f"is an e-mail and has no {locator}")
-        text = self._shown(locator.span_start, locator.span_end)
-        return PageText(self._opening.path.name, locator, text, words=(), width=0, height=0)
-
-    def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:  # noqa: ARG002
-        raise DecodeError(f"is an e-mail: {locator} has no picture")
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
     def _shown(self, start: int, end: int) -> str:
         return with_named_rows(self._text, self._whole_words, start, end)

@@ -13,9 +13,9 @@ from functools import partial, reduce
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.named_rows import labelled
 from vrag_ray.corpus.formats.source import Opening
-from vrag_ray.corpus.formats.text import WRITTEN, check_size, split_pieces
-from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
-from vrag_ray.types import Box, DocumentKind, Locator, PageText, PassageKind
+from vrag_ray.corpus.formats.text import WRITTEN, SpanSource, split_pieces
+from vrag_ray.corpus.model import DecodeError, Probe, clean, title_from_name
+from vrag_ray.types import DocumentKind
 from vrag_ray.types.page_breaks import continued
 
 DELIMITERS = ",;\t|"
@@ -49,12 +49,11 @@ class Dialect:
     body: int
 
 
-class TableSource:
+class TableSource(SpanSource):
     """An open table. Its pieces are whole rows; a text in which no table is seen is read as plain text."""
 
     def __init__(self, opening: Opening) -> None:
-        self._opening = opening
-        check_size(opening)
+        super().__init__(opening, "a table in a text file")
         decoded = decode_text(opening.path.read_bytes())
         self._text, self._notice = decoded.text, decoded.notice
         self._dialect = dialect_of(self._text)
@@ -74,26 +73,8 @@ class TableSource:
             notices=tuple(notices),
         )
 
-    def locator(self, unit: int) -> Locator:
-        return Locator(span_start=self._spans[unit][0], span_end=self._spans[unit][1])
-
-    def unit(self, unit: int) -> DecodedUnit:
-        return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), self._shown(*self._spans[unit]))
-
-    def page_text(self, locator: Locator) -> PageText:
-        """The rows of the span, each with the names of its columns."""
-        if locator.span_start is None or locator.span_end is None:
-            raise DecodeError(f"is a table and has no {locator}")
-        text = self._shown(locator.span_start, locator.span_end)
-        return PageText(self._opening.path.name, locator, text, words=(), width=0, height=0)
-
-    def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:  # noqa: ARG002
-        raise DecodeError(f"is a table in a text file: {locator} has no picture")
-
-    def close(self) -> None:
-        """Nothing is held open."""
-
     def _shown(self, start: int, end: int) -> str:
+        """The rows of the span, each with the names of its columns."""
         part = self._text[start:end]
         if self._dialect is None:
             return clean(part)

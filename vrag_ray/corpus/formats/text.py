@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from xml.etree import ElementTree
@@ -161,15 +162,46 @@ def check_size(opening: Opening) -> None:
         )
 
 
-class TextSource:
+class SpanSource(ABC):
+    """An open text without pictures, of which each unit is a span of characters. ``what`` it is, its errors say."""
+
+    def __init__(self, opening: Opening, what: str) -> None:
+        check_size(opening)
+        self._opening = opening
+        self._what = what
+        self._spans: list[Span] = []
+
+    @abstractmethod
+    def _shown(self, start: int, end: int) -> str:
+        """What is read of the characters from ``start`` to ``end``."""
+
+    def locator(self, unit: int) -> Locator:
+        return Locator(span_start=self._spans[unit][0], span_end=self._spans[unit][1])
+
+    def unit(self, unit: int) -> DecodedUnit:
+        return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), self._shown(*self._spans[unit]))
+
+    def page_text(self, locator: Locator) -> PageText:
+        if locator.span_start is None or locator.span_end is None:
+            raise DecodeError(f"is {self._what} and has no {locator}")
+        text = self._shown(locator.span_start, locator.span_end)
+        return PageText(self._opening.path.name, locator, text, words=(), width=0, height=0)
+
+    def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:  # noqa: ARG002
+        raise DecodeError(f"is {self._what}: {locator} has no picture")
+
+    def close(self) -> None:  # noqa: B027  No kind of text holds anything open.
+        """Nothing is held open."""
+
+
+class TextSource(SpanSource):
     """An open text file."""
 
     def __init__(self, opening: Opening, format_: Format = Format.TEXT) -> None:
-        self._opening = opening
+        super().__init__(opening, "a text file")
         is_named_so = PurePath(opening.name).suffix.lower() in MARKDOWN_SUFFIXES
         self._format = format_ = Format.MARKDOWN if format_ is Format.TEXT and is_named_so else format_
         self._is_markdown = format_ is Format.MARKDOWN
-        check_size(opening)
         data, self._title = opening.path.read_bytes(), ""
         if format_ is Format.CALENDAR:
             decoded, self._title = read_calendar(data)
@@ -221,9 +253,6 @@ class TextSource:
     def attachments(self) -> Iterator[Attachment]:
         return held_pictures(self._text, markdown=True) if self._is_markdown else iter(())
 
-    def locator(self, unit: int) -> Locator:
-        return Locator(span_start=self._spans[unit][0], span_end=self._spans[unit][1])
-
     def unit(self, unit: int) -> DecodedUnit:
         start, end = self._spans[unit]
         text, meta = with_named_rows(self._text, self._named, start, end), dict[str, MetaValue]()
@@ -233,12 +262,10 @@ class TextSource:
             text = without_held(text)
         return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), clean(text), meta=meta)
 
-    def page_text(self, locator: Locator) -> PageText:
+    def _shown(self, start: int, end: int) -> str:
         """The characters of the span, rows of tables and records with the names of their values; of a row of JSON Lines
         that has a text, that text."""
-        if locator.span_start is None or locator.span_end is None:
-            raise DecodeError(f"is a text file and has no {locator}")
-        text = with_named_rows(self._text, self._named, locator.span_start, locator.span_end)
+        text = with_named_rows(self._text, self._named, start, end)
         if self._format is Format.JSON_LINES:
             text = row_text(text)
         elif self._is_markdown:
@@ -246,13 +273,7 @@ class TextSource:
         elif self._format is Format.TEXT:
             # JSON Lines that were taken in before their format was written down are read so as well.
             text = text_of_row(text) or without_held(text)
-        return PageText(self._opening.path.name, locator, clean(text), words=(), width=0, height=0)
-
-    def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:  # noqa: ARG002
-        raise DecodeError(f"is a text file: {locator} has no picture")
-
-    def close(self) -> None:
-        """Nothing is held open."""
+        return clean(text)
 
     def _rows(self) -> list[Span]:
         spans: list[Span] = []
