@@ -14,17 +14,17 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import httpx
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.contract import DRAWN_DPI, FileToUpload, opened_file, with_run_id
 from vrag_ray.client.event_stream import RunFollower
-from vrag_ray.client.replies import ServerError, UnreachableError, check, parsed, unreachable
 from vrag_ray.client.schemas import (
     DocumentDeleted,
     DocumentInfo,
     DocumentsPage,
+    ErrorBody,
     Feedback,
     IngestJob,
     ModelNames,
@@ -37,15 +37,28 @@ from vrag_ray.client.schemas import (
     SearchRequest,
     SearchResponse,
 )
-from vrag_ray.types import Box, Meta
+from vrag_ray.types import Box, Meta, VragError
 
-__all__ = ["AsyncClient", "ServerError", "UnreachableError"]
 RECONNECT_WAITS_S = (0.1, 0.3, 1.0, 2.0, 4.0)
 """Waits before the attempts that follow a lost connection; an event that arrives starts the count anew."""
 _STREAM_SILENCE_S = 60.0
 """The server sends a comment at least every 15 s, so a longer silence is a dead connection."""
 M = TypeVar("M", bound=BaseModel)
 Params = Mapping[str, str | float]
+
+
+class UnreachableError(VragError):
+    """No server answers at the address, or the connection broke for good."""
+
+
+class ServerError(VragError):
+    """A reply that is not a success; ``param`` names the field at fault, ``code`` is stable for programs."""
+
+    def __init__(self, status: int, message: str, *, code: str = "", param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.param = param
 
 
 class AsyncClient:
@@ -65,7 +78,7 @@ class AsyncClient:
         await self._http.aclose()
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        return parsed(await self._send("POST", "/v1/search", body=request), SearchResponse)
+        return _parsed(await self._send("POST", "/v1/search", body=request), SearchResponse)
 
     def ask(self, request: RunRequest) -> AsyncGenerator[Event]:
         request = with_run_id(request)
@@ -78,7 +91,7 @@ class AsyncClient:
         reply = await self._send("GET", f"/v1/runs/{run_id}")
         if reply.status_code == httpx.codes.ACCEPTED:
             raise ServerError(409, f"run {run_id} is still going on: follow its events", code="running")
-        return parsed(reply, RunRecord)
+        return _parsed(reply, RunRecord)
 
     async def runs(self, limit: int = 50) -> RunsPage:
         return await self._get("/v1/runs", RunsPage, {"limit": limit})
@@ -87,7 +100,7 @@ class AsyncClient:
         await self._send("DELETE", f"/v1/runs/{run_id}")
 
     async def rate(self, run_id: str, feedback: Feedback) -> RatedRun:
-        return parsed(await self._send("PUT", f"/v1/runs/{run_id}/feedback", body=feedback), RatedRun)
+        return _parsed(await self._send("PUT", f"/v1/runs/{run_id}/feedback", body=feedback), RatedRun)
 
     async def rated_runs(self) -> list[RatedRun]:
         return (await self._get("/v1/feedback", RatedRuns)).runs
@@ -104,7 +117,7 @@ class AsyncClient:
 
     async def delete_document(self, doc_id: str, *, collection: str = "") -> DocumentDeleted:
         reply = await self._send("DELETE", f"/v1/documents/{doc_id}", params=_in(collection))
-        return parsed(reply, DocumentDeleted)
+        return _parsed(reply, DocumentDeleted)
 
     async def page_png(self, doc_id: str, page: int, *, dpi: float = DRAWN_DPI, box: Box | None = None) -> bytes:
         params: dict[str, str | float] = {"dpi": dpi}
@@ -138,21 +151,21 @@ class AsyncClient:
             try:
                 reply = await self._http.post("/v1/documents", files=parts, data=data, params=_in(collection))
             except httpx.TransportError as error:
-                raise unreachable(self.base_url, error) from error
-        check(reply)
-        return parsed(reply, IngestJob)
+                raise _unreachable(self.base_url, error) from error
+        _check(reply)
+        return _parsed(reply, IngestJob)
 
     async def job(self, job_id: str) -> IngestJob:
         return await self._get(f"/v1/jobs/{job_id}", IngestJob)
 
     async def ready(self) -> Ready:
-        return parsed(await self._send("GET", "/readyz", also=503), Ready)
+        return _parsed(await self._send("GET", "/readyz", also=503), Ready)
 
     async def models(self) -> ModelNames:
         return await self._get("/v1/models", ModelNames)
 
     async def _get(self, path: str, model: type[M], params: Params | None = None) -> M:
-        return parsed(await self._send("GET", path, params=params), model)
+        return _parsed(await self._send("GET", path, params=params), model)
 
     async def _send(
         self, method: str, path: str, *, body: BaseModel | None = None, params: Params | None = None, also: int = 200
@@ -162,9 +175,9 @@ class AsyncClient:
         try:
             reply = await self._http.request(method, path, params=params, content=_json(body), headers=headers)
         except httpx.TransportError as error:
-            raise unreachable(self.base_url, error) from error
+            raise _unreachable(self.base_url, error) from error
         if reply.status_code != also:
-            check(reply)
+            _check(reply)
         return reply
 
     async def _followed(self, follower: RunFollower, request: RunRequest | None) -> AsyncGenerator[Event]:
@@ -195,7 +208,7 @@ class AsyncClient:
             )
             if not reply.is_success:
                 await reply.aread()
-            check(reply)
+            _check(reply)
             follower.finished = reply.status_code == httpx.codes.NO_CONTENT
             async for line in reply.aiter_lines():
                 yield line
@@ -233,7 +246,7 @@ def _passing_problem(base_url: str, error: httpx.TransportError | ServerError, f
             raise error
         return str(error)
     if follower.last_event_id is None and isinstance(error, httpx.ConnectError):
-        raise unreachable(base_url, error) from error
+        raise _unreachable(base_url, error) from error
     return str(error) or type(error).__name__
 
 
@@ -242,3 +255,33 @@ def _wait_before_retry(base_url: str, failures: int, problem: str) -> float:
     if failures >= len(RECONNECT_WAITS_S):
         raise UnreachableError(f"the connection to {base_url} is lost ({problem}): check that the server runs")
     return RECONNECT_WAITS_S[failures]
+
+
+def _unreachable(base_url: str, error: httpx.TransportError) -> UnreachableError:
+    """What a failed connection is to the caller."""
+    reason = str(error) or type(error).__name__
+    return UnreachableError(f"no server answers at {base_url} ({reason}): start one with `vrag serve`")
+
+
+def _check(reply: httpx.Response) -> None:
+    """Raise ServerError unless the reply is a success."""
+    if reply.is_success:
+        return
+    try:
+        detail = ErrorBody.model_validate_json(reply.content).error
+    except ValidationError:
+        raise ServerError(
+            reply.status_code, f"{reply.request.url} answered {reply.status_code}, and not as a vrag server does"
+        ) from None
+    raise ServerError(reply.status_code, detail.message, code=detail.code, param=detail.param)
+
+
+def _parsed(reply: httpx.Response, model: type[M]) -> M:
+    """The body as ``model``. Raises ServerError where it is something else."""
+    try:
+        return model.model_validate_json(reply.content)
+    except ValidationError as error:
+        raise ServerError(
+            reply.status_code,
+            f"{reply.request.url} answered with something else than a {model.__name__}: is it a vrag server?",
+        ) from error

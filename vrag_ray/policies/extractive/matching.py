@@ -12,6 +12,7 @@ from itertools import takewhile
 
 from vrag_ray.agent.facts import dates, figures
 from vrag_ray.agent.observation import Observation, Sighting
+from vrag_ray.corpus.model import title_from_name
 from vrag_ray.corpus.tables import is_figure
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
 from vrag_ray.policies.extractive.coverage import MISSING_BELOW, MISSING_SPECIFIC, PRESENCE, Yardstick
@@ -21,6 +22,7 @@ from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, items_below
 from vrag_ray.policies.extractive.lexicon import is_informative, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
 from vrag_ray.types import Box, PageText, PassageKind
+from vrag_ray.types.file_names import names_of
 
 OTHER_MEDIUM = 0.7
 """Passages of other kinds count less where the question is about a moment of a video."""
@@ -141,6 +143,26 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
     found.sort(key=lambda match: (-round(match.coverage, 2), -round(match.density, 3)))
     # Not before: bonuses tell apart candidates that hold every word of the question.
     return [replace(match, coverage=min(1.0, match.coverage)) for match in found]
+
+
+def unread_above(seen: Observation, best: Match | None) -> Sighting | None:
+    """The first whole result without words, a page that is only drawn, which rules cannot read. None where the one of
+    ``best`` stands above it, and where there is none."""
+    for sighting in seen.sightings:
+        if not sighting.source and _is_wordless(sighting):
+            return sighting
+        if best is not None and sighting.id == best.sighting_id:
+            return None
+    return None
+
+
+def _is_wordless(sighting: Sighting) -> bool:
+    """A picture or clip without words is stored with those of its file name, which do not stand in it."""
+    if sighting.kind is PassageKind.TEXT:
+        return False
+    known = " ".join(sighting.text.split())
+    # The title has the folder behind it where another file has the name.
+    return known in ("", " ".join(sighting.title.split()), title_from_name(names_of([sighting.uri])[0]))
 
 
 def has_other_figures(match: Match, quote: str) -> bool:

@@ -22,7 +22,7 @@ from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import View
 from vrag_ray.policies.extractive.cut_page import cut_page
 from vrag_ray.policies.extractive.lexicon import tokens
-from vrag_ray.policies.extractive.matching import Match, has_other_figures, matches, page_of
+from vrag_ray.policies.extractive.matching import Match, has_other_figures, matches, page_of, unread_above
 from vrag_ray.policies.extractive.questions import (
     LEAST_WORDS_OF_A_SENTENCE,
     Part,
@@ -32,7 +32,6 @@ from vrag_ray.policies.extractive.questions import (
     parts,
     passage_part,
 )
-from vrag_ray.policies.extractive.unread import unread_above
 from vrag_ray.policies.extractive.wording import Finding, OtherFigures, abstention_text, answer_text, shown_quote
 from vrag_ray.types import FULL_PAGE, Completion
 

@@ -47,8 +47,8 @@ def _makers() -> Mapping[str, Callable[[], bytes]]:
     from vrag_ray.samples.demo.notes import NOTES as NOTES_TEXT
     from vrag_ray.samples.demo.photos import ferry_photo, heat_photo, scanned_sheet
     from vrag_ray.samples.demo.report import write_report
+    from vrag_ray.samples.demo.scenes import write_video
     from vrag_ray.samples.demo.slides import write_slides
-    from vrag_ray.samples.demo.video import write_video
 
     return {
         REPORT: write_report,

@@ -1,4 +1,6 @@
-"""The seven scenes of the inspection video: each draws its frame from the share of its time that has passed."""
+"""The captioned video: seven scenes with the captions burnt in, and the same captions as a subtitle track.
+
+Each scene draws its frame from the share of its time that has passed."""
 
 from __future__ import annotations
 
@@ -20,9 +22,12 @@ from vrag_ray.drawing.canvas import (
     Style,
     wrap,
 )
+from vrag_ray.drawing.video import Film, Layers, filmed
+from vrag_ray.samples.demo import facts
 from vrag_ray.samples.demo.scenery import draw_turbine, draw_waves
 
 WIDTH, HEIGHT = 640, 360
+FRAMES_PER_SECOND = 4
 _HORIZON = 268.0
 _STEEL: Colour = (0.95, 0.96, 0.97)
 _SHADE: Colour = (0.79, 0.83, 0.86)
@@ -33,13 +38,28 @@ _EVENING: Colour = (0.95, 0.79, 0.60)
 _TURBINE: Point = (420.0, 272.0)
 
 
-def draw_scene(canvas: Canvas, scene: int, share: float, seconds: float) -> None:
+def write_video() -> bytes:
+    """An MP4 of ``facts.VIDEO_SECONDS`` seconds."""
+    title = "Blade inspection of turbine T4"
+    return filmed(Film(title, WIDTH, HEIGHT, facts.VIDEO_SECONDS, FRAMES_PER_SECOND, _layers, facts.VIDEO_CUES))
+
+
+def _layers(seconds: float) -> Layers:
+    length = facts.VIDEO_SECONDS / len(facts.VIDEO_CUES)
+    scene = int(seconds // length)
+    return (
+        lambda canvas: _draw_scene(canvas, scene, seconds / length - scene, seconds),
+        lambda canvas: _draw_caption(canvas, facts.VIDEO_CUES[scene][2]),
+    )
+
+
+def _draw_scene(canvas: Canvas, scene: int, share: float, seconds: float) -> None:
     """Scene 0 to 6 at ``share`` (0 to 1) of its length; ``seconds`` of the whole video move the water."""
     draw = (_arrive, _stop, _climb, _crack, _wind, _repair, _release)[scene]
     draw(canvas, share, seconds)
 
 
-def draw_caption(canvas: Canvas, caption: str) -> None:
+def _draw_caption(canvas: Canvas, caption: str) -> None:
     lines = wrap(caption, WIDTH - 60, _CAPTION)
     height = 22 + len(lines) * _CAPTION.size * _CAPTION.leading
     bar = Area(0, HEIGHT - height, WIDTH, height)

@@ -16,7 +16,6 @@ from vrag_ray.serving.http.routes import (
     feedback,
     health,
     openai_chat,
-    openai_embeddings,
     openai_models,
     openai_responses,
     runs,
@@ -49,9 +48,7 @@ def create_api(
     )
     metrics = Metrics()
     api.state.gate = Gate(system, config, metrics, security)
-    for module in (
-        search, runs, feedback, documents, openai_chat, openai_responses, openai_models, openai_embeddings, health
-    ):  # fmt: skip
+    for module in (search, runs, feedback, documents, openai_chat, openai_responses, openai_models, health):
         api.include_router(module.router)
     envelope.install(api)
     # Added last runs first.

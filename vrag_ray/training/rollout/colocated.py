@@ -8,6 +8,7 @@ and go while others are under way, and nothing waits for the slowest run.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, replace
@@ -20,7 +21,6 @@ from vrag_ray.policies.llm.vllm_reply import ReplyOutputs
 from vrag_ray.policies.llm.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT, quieten
 from vrag_ray.training.config import EngineConfig
 from vrag_ray.training.rollout.rendered_prompts import RenderedPrompts
-from vrag_ray.training.trainer.device_memory import release_cached_memory
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
@@ -233,3 +233,15 @@ class ColocatedEngine:
         entry.reply.add(output)
         if output.finished and not entry.done.done():
             entry.done.set_result(None)
+
+
+def release_cached_memory() -> None:
+    """Give back what torch keeps of freed tensors for its next ones: the engine maps memory that is free to all.
+
+    Cycles of Python objects may hold tensors, hence the collection before it. Without a GPU there is nothing to give.
+    """
+    import torch
+
+    if torch.cuda.is_available():
+        gc.collect()
+        torch.cuda.empty_cache()
