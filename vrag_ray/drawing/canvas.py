@@ -85,8 +85,8 @@ class Style:
     colour: Colour = INK
     leading: float = 1.45
 
-    def with_(self, *, size: float | None = None, face: Face | None = None, colour: Colour | None = None) -> Style:
-        return replace(self, size=size or self.size, face=face or self.face, colour=colour or self.colour)
+    def with_(self, *, face: Face | None = None, colour: Colour | None = None) -> Style:
+        return replace(self, face=face or self.face, colour=colour or self.colour)
 
     def face_of(self, text: str) -> Face:
         """The face that can write ``text``."""

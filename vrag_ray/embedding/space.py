@@ -6,18 +6,18 @@ from vrag_ray.config import Engine, SpaceConfig
 from vrag_ray.embedding.model_embedder import ModelEmbedder
 from vrag_ray.embedding.models.catalog import architecture_of
 from vrag_ray.embedding.runtime import require
-from vrag_ray.embedding.source import ModelSource, find_model
+from vrag_ray.embedding.source import find_model
 from vrag_ray.types import VragError
 
 
-def model_embedder(config: SpaceConfig, source: ModelSource | None = None) -> ModelEmbedder:
+def model_embedder(config: SpaceConfig) -> ModelEmbedder:
     """The model that ``config`` names, loaded on the engine that it asks for.
 
     Raises VragError naming the model, what was tried and the remedy.
     """
     for package in ("torch", "transformers"):
         require(package, config.model)
-    source = source or find_model(config.model, config.revision)
+    source = find_model(config.model, config.revision)
     architecture = architecture_of(source, config)
     if config.engine is Engine.VLLM:
         from vrag_ray.embedding.engines.vllm_pooling import VllmEngine

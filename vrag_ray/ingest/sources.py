@@ -300,7 +300,7 @@ def _remote(uri: str, listing: Listing) -> list[Source]:
         return [Source(source.location, source.uri, source.name) for source in found]
     taken: list[Source] = []
     for source in found:
-        if _is_hidden(PurePosixPath(source.below)):
+        if any(part.startswith(".") for part in PurePosixPath(source.below).parts):
             listing.left_out.append((LeftOut.HIDDEN, source.below))
         elif not _is_known(source.name):
             listing.left_out.append((LeftOut.KIND, source.below))
@@ -321,7 +321,3 @@ def _is_known(name: str) -> bool:
 
 def _is_media(name: str) -> bool:
     return SUFFIXES.get(_suffix(name)) in {Format.VIDEO, Format.SOUND}
-
-
-def _is_hidden(below: PurePosixPath) -> bool:
-    return any(part.startswith(".") for part in below.parts)

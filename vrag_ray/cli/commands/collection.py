@@ -39,7 +39,7 @@ def documents(
 
     found = Collection.open(load(config, collection).collection, version).documents()
     if as_json:
-        typer.echo(json.dumps([_as_dict(document) for document in found]))
+        typer.echo(json.dumps([{**asdict(document), "meta": dict(document.meta)} for document in found]))
         return
     uris = [uri for document in found for uri in document.uris]
     names = dict(zip(uris, names_of(uris), strict=True))
@@ -123,7 +123,3 @@ def _title(document: Document) -> str:
 
     named = {title_from_name(name) for name in names_of([document.uri])}
     return f"  “{document.title}”" if document.title and document.title not in named else ""
-
-
-def _as_dict(document: Document) -> dict[str, object]:
-    return {**asdict(document), "meta": dict(document.meta)}

@@ -100,7 +100,7 @@ def _started(architecture: Architecture, plan: VllmPlan, config: SpaceConfig, de
     arguments: dict[str, object] = {
         "model": str(source.folder),
         "runner": "pooling",
-        "dtype": _dtype(config.dtype, device),
+        "dtype": str(chosen_dtype(config.dtype, device)).removeprefix("torch."),
         "pooler_config": PoolerConfig(task=plan.task, seq_pooling_type=plan.pooling),
         "max_model_len": plan.max_tokens,
         "max_num_seqs": config.batch_size,
@@ -127,7 +127,3 @@ def _started(architecture: Architecture, plan: VllmPlan, config: SpaceConfig, de
         raise VragError(
             f"vLLM cannot load {source.name} from {source.folder}: {error}; try `engine: transformers`"
         ) from error
-
-
-def _dtype(dtype: str, device: str) -> str:
-    return str(chosen_dtype(dtype, device)).removeprefix("torch.")

@@ -268,7 +268,7 @@ def _of_lines(lines: Sequence[Sequence[Word]], row_of: Mapping[int, int], aspect
             or row_of.get(id(word)) != row_of.get(id(following))
             or _breaks(word, following, aspect)
         ):
-            yield _span(current)
+            yield Span(joined(current), tuple(current))
             current = []
 
 
@@ -482,7 +482,3 @@ def _cell(words: Sequence[Word], aspect: float) -> Span:
     edges = [upright(word, aspect) for word in words]
     along = min(u0 for u0, _, _, _ in edges) / aspect, max(u1 for _, _, u1, _ in edges) / aspect
     return Span(joined(words), tuple(words), along)
-
-
-def _span(words: Sequence[Word]) -> Span:
-    return Span(joined(words), tuple(words))

@@ -17,7 +17,6 @@ from vrag_ray.agent.memory.graph import ROOT_ID
 from vrag_ray.agent.observation import Observation, Prompt, Sighting
 from vrag_ray.agent.ports import Say
 from vrag_ray.agent.protocols.graph import GraphProtocol
-from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import View
 from vrag_ray.policies.extractive.cut_page import cut_page
@@ -86,12 +85,12 @@ class ExtractivePolicy:
     reads_pages: bool = True
     sees_pictures: bool = False
 
-    def __init__(self, config: AgentConfig, protocol: WireProtocol | None = None, *, has_model: bool = False) -> None:
+    def __init__(self, config: AgentConfig, *, has_model: bool = False) -> None:
         self._has_model = has_model
         self._abstain_below = config.abstain_below
         self._enough = (1.0 + config.abstain_below) / 2
         self._max_parts = max(1, (config.max_steps - 1) // STEPS_PER_SEARCH)
-        self._protocol = protocol or GraphProtocol()
+        self._protocol = GraphProtocol()
         self._cut = cut = lru_cache(PAGES_KEPT)(cut_page)
         self._ranked = lru_cache(SEARCHES_KEPT)(lambda part, seen: matches(part, seen.observation, cut))
 

@@ -307,11 +307,6 @@ _WHERE_SAID = re.compile(
 LEAST_WORDS_OF_A_SENTENCE = 4
 
 
-def _quotations(question: str) -> tuple[str, ...]:
-    """What stands in quotation marks, up to whole sentences."""
-    return tuple(" ".join((double or single).split()) for double, single in _QUOTED.findall(question))
-
-
 def _is_statement(question: str) -> bool:
     """Whether the text is no question: no question mark, question word or request.
 
@@ -370,7 +365,7 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
 
 def passage_part(text: str) -> Part:
     """The search for the place where the quotations of ``text`` stand or, where it has none, all of it."""
-    quoted = _quotations(text)
+    quoted = tuple(" ".join((double or single).split()) for double, single in _QUOTED.findall(text))
     return Part(text, AnswerKind.STATEMENT, terms(" ".join(quoted) or text), quoted, wants_passage=True)
 
 

@@ -44,8 +44,8 @@ class ModelLimits:
         return cls(config.max_images, context_of(config.max_model_len, config.engine_args))
 
     @classmethod
-    def of_endpoint(cls, config: OpenAiConfig, name: str = "openai") -> ModelLimits:
-        return cls(config.max_images, model=name)
+    def of_endpoint(cls, config: OpenAiConfig) -> ModelLimits:
+        return cls(config.max_images, model="openai")
 
 
 def limits_of(settings: Settings) -> ModelLimits | None:

@@ -69,7 +69,7 @@ def _cover(canvas: Canvas) -> None:
     canvas.rect(Area(0, 0, WIDTH, 520), fill=NAVY)
     for x, base, size in ((330.0, 520.0, 150.0), (430.0, 520.0, 215.0), (522.0, 520.0, 120.0)):
         draw_turbine(canvas, (x, base), size, angle=25.0 + x)
-    draw_waves(canvas, Area(0, 498, WIDTH, 22), TEAL, phase=0.0)
+    draw_waves(canvas, Area(0, 498, WIDTH, 22), phase=0.0)
     canvas.text(MARGIN, 150, "Northmere", Style(44, Face.BOLD, WHITE))
     canvas.text(MARGIN, 200, "Harbour", Style(44, Face.BOLD, WHITE))
     canvas.rect(Area(MARGIN, 222, 64, 4), fill=SAND)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 
-from vrag_ray.drawing.canvas import WHITE, Area, Canvas, Colour, Point
+from vrag_ray.drawing.canvas import TEAL, WHITE, Area, Canvas, Point
 
 
-def draw_turbine(canvas: Canvas, foot: Point, size: float, *, angle: float, colour: Colour = WHITE) -> Point:
+def draw_turbine(canvas: Canvas, foot: Point, size: float, *, angle: float) -> Point:
     """A tower of height ``size`` on ``foot`` with three blades, the first at ``angle`` degrees; returns the hub."""
     x, y = foot
     hub = (x, y - size)
     canvas.polygon(
-        [(x - size * 0.028, y), (x + size * 0.028, y), (x + size * 0.012, hub[1]), (x - size * 0.012, hub[1])], colour
+        [(x - size * 0.028, y), (x + size * 0.028, y), (x + size * 0.012, hub[1]), (x - size * 0.012, hub[1])], WHITE
     )
     for blade in range(3):
-        canvas.polygon(blade_outline(hub, size * 0.62, angle + 120.0 * blade), colour)
-    canvas.circle(hub, size * 0.03, colour)
+        canvas.polygon(blade_outline(hub, size * 0.62, angle + 120.0 * blade), WHITE)
+    canvas.circle(hub, size * 0.03, WHITE)
     return hub
 
 
@@ -34,11 +34,11 @@ def blade_outline(hub: Point, length: float, angle: float) -> list[Point]:
     ]
 
 
-def draw_waves(canvas: Canvas, area: Area, colour: Colour, *, phase: float) -> None:
+def draw_waves(canvas: Canvas, area: Area, *, phase: float) -> None:
     """A band of water whose upper edge is a wave moved by ``phase`` radians."""
     steps = 60
     crest = [
         (area.x + area.width * i / steps, area.y + area.height * 0.18 * math.sin(phase + i * 0.62))
         for i in range(steps + 1)
     ]
-    canvas.polygon([*crest, (area.right, area.bottom), (area.x, area.bottom)], colour)
+    canvas.polygon([*crest, (area.right, area.bottom), (area.x, area.bottom)], TEAL)

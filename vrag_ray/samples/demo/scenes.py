@@ -70,7 +70,7 @@ def _draw_caption(canvas: Canvas, caption: str) -> None:
 
 def _sea(canvas: Canvas, sky: Colour, seconds: float) -> None:
     canvas.rect(Area(0, 0, WIDTH, HEIGHT), fill=sky)
-    draw_waves(canvas, Area(0, _HORIZON, WIDTH, HEIGHT - _HORIZON), TEAL, phase=seconds * 1.4)
+    draw_waves(canvas, Area(0, _HORIZON, WIDTH, HEIGHT - _HORIZON), phase=seconds * 1.4)
 
 
 def _arrive(canvas: Canvas, share: float, seconds: float) -> None:
@@ -137,7 +137,7 @@ def _repair(canvas: Canvas, share: float, seconds: float) -> None:
 def _release(canvas: Canvas, share: float, seconds: float) -> None:
     _sea(canvas, _EVENING, seconds)
     canvas.circle((150, 190 + 40 * share), 38, (0.97, 0.56, 0.31))
-    draw_waves(canvas, Area(0, _HORIZON, WIDTH, HEIGHT - _HORIZON), TEAL, phase=seconds * 1.4)
+    draw_waves(canvas, Area(0, _HORIZON, WIDTH, HEIGHT - _HORIZON), phase=seconds * 1.4)
     draw_turbine(canvas, _TURBINE, 160, angle=90 + 54 * 10 * share * share)
     _badge(canvas, "RELEASED 16:20", TEAL)
 

@@ -59,7 +59,7 @@ def _title(canvas: Canvas) -> None:
     canvas.rect(Area(0, 0, WIDTH, HEIGHT), fill=NAVY)
     for x, size in ((640.0, 210.0), (752.0, 262.0), (872.0, 180.0)):
         draw_turbine(canvas, (x, 480), size, angle=x)
-    draw_waves(canvas, Area(0, 466, WIDTH, 74), TEAL, phase=1.0)
+    draw_waves(canvas, Area(0, 466, WIDTH, 74), phase=1.0)
     canvas.text(MARGIN, 170, "The plan to 2030", Style(54, Face.BOLD, WHITE))
     canvas.rect(Area(MARGIN, 192, 90, 5), fill=SAND)
     canvas.text(MARGIN, 240, "Northmere Harbour, energy desk", Style(22, colour=WHITE))

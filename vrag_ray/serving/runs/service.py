@@ -179,7 +179,7 @@ class RunService:
         try:
             async with asyncio.timeout(live.deadline_s + GRACE_S), aclosing(live.run.events()) as events:
                 async for event in events:
-                    if _is_last(event):
+                    if event.kind == "answer" or (isinstance(event, ErrorEvent) and event.terminal):
                         last = event
                     else:
                         live.log.append(event)
@@ -227,10 +227,6 @@ class RunService:
 
 async def _replay(events: Iterable[Event], after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:
     yield tuple(logged(event) for event in events if event.seq > after)
-
-
-def _is_last(event: Event) -> bool:
-    return event.kind == "answer" or (isinstance(event, ErrorEvent) and event.terminal)
 
 
 def _record(live: _Live, cut_off: RunStatus | None, events: tuple[Event, ...]) -> RunRecord:
