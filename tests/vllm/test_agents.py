@@ -35,7 +35,7 @@ CONFIG = {
     "picture_pixels": 128 * 1024,
     "frame_pixels": 16 * 1024,
     "search_top_k": 2,
-    "deadline_s": 120.0,
+    "deadline_s": 400.0,
 }
 LIMITS = ModelLimits(PICTURES, CONTEXT)
 MEMORY = 5
@@ -151,7 +151,7 @@ async def test_a_run_outlives_the_replica_that_was_speaking(lone_model: ServedMo
     run = new_run(told, "vimrag", FamilyName.QWEN2_5_VL)
     events: list[Event] = []
     killed = False
-    async with asyncio.timeout(240):
+    async with asyncio.timeout(450):
         async for event in run.events():
             events.append(event)
             if isinstance(event, ContentEvent) and not killed:
