@@ -644,6 +644,15 @@ def test_a_row_of_another_measure_is_weak_evidence(question: str, answer: str) -
     assert strong[:1] == ([answer] if answer else [])
 
 
+def test_a_row_of_figures_is_no_title_of_the_rows_below_it() -> None:
+    rows_of_two = table(
+        50, 170, (0, 250, 330), ("In millions", "2021", "2020"), ("Long-term debt", "41", "36"),
+        ("Total equity of Runde", "17", "18"),
+    )  # fmt: skip
+    assert found("What was the debt of the Runde line in 2021?", rows_of_two)[0].coverage < 0.5
+    assert found("What was the total equity of Runde in 2021?", rows_of_two)[0].coverage == 1.0
+
+
 @pytest.mark.parametrize(
     ("question", "is_weak"),
     [

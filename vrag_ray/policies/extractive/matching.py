@@ -58,6 +58,7 @@ TITLE_ROWS = 25
 _CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECASE)
 _YEARS = re.compile(r"\W*(?:(?:1[89]|20)\d\d\W*){2,}")
 """The years below a chart or above a table, and nothing else."""
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _INTRODUCES = re.compile(r".*(?::|\b(?:following|as follows)\b[^.]*[.:]?)\W*", re.IGNORECASE | re.DOTALL)
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 
@@ -372,7 +373,8 @@ def _titled(page: _Page, place: int) -> dict[str, float]:
     """Presence of each word by virtue of the rows above: the header and the title of a table or chart."""
     rows = page.parts.rows
     above = range(max(0, place - TITLE_ROWS), place)
-    titles = [at for at in above if not rows[at].is_prose or _CAPTION.match(rows[at].text)]
+    # A row of figures with a name of its own is beside this one, and no title of it.
+    titles = [at for at in above if _CAPTION.match(rows[at].text) or not (rows[at].is_prose or _is_named(rows[at]))]
     prose = [at for at in above if rows[at].is_prose]
     return {
         stem: PRESENCE.beside
@@ -382,6 +384,13 @@ def _titled(page: _Page, place: int) -> dict[str, float]:
         )
         for stem, held in page.in_rows.items()
     }
+
+
+def _is_named(row: Row) -> bool:
+    """Whether a row has figures behind a name. Years behind one are heads: ``As of December 31, 2021 2020``."""
+    label, *values = row.cells
+    figured = [cell.text for cell in values if cell.words and is_figure(cell.words[-1].text)]
+    return bool(figured) and any(map(str.isalpha, label.text)) and not all(map(_YEAR.fullmatch, figured))
 
 
 def _is_question(text: str) -> bool:
