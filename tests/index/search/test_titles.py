@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.fusion import Fused
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.search.titles import TITLE, TitleVectors, by_titles, still_needed
+from vrag_ray.serving.parts.fresh_retriever import FreshRetriever
 from vrag_ray.types import HYBRID, LEXICAL, TEXT, SearchAnswer
 
 PLANTED = SpaceConfig(model="tests.support.planted:make_planted")
@@ -148,3 +150,51 @@ def test_titles_change_nothing_where_all_pages_are_of_one_title(tmp_path: Path) 
     plant(tmp_path / "c", {"lund": ["fleet cash ratio of boats", "crew of boats"]})
     with_titles, without = (searched(tmp_path / "c", "cash of lund boats", weight) for weight in (0.4, 0.0))
     assert with_titles.results == without.results
+
+
+@pytest.mark.parametrize(
+    ("pages", "weight", "prepared"),
+    [
+        (PAGES, 0.4, ["lund", "berg"]),
+        pytest.param({"lund": ["boats"]}, 0.4, [], id="a single title, which no search compares"),
+        pytest.param(PAGES, 0.0, [], id="titles that count nothing"),
+    ],
+)
+def test_titles_of_a_served_version_are_embedded_before_a_search_needs_them(
+    tmp_path: Path, pages: dict[str, list[str]], weight: float, prepared: list[str]
+) -> None:
+    plant(tmp_path / "c", pages)
+    index = IndexConfig(title_weight=weight)
+
+    async def known() -> list[str]:
+        settings = Settings(collection=str(tmp_path / "c"), spaces={"text": PLANTED}, index=index)
+        retriever = await ShardedRetriever.start_local(settings)
+        try:
+            vectors = retriever.snapshot.legs.by_name[TEXT].titles
+            assert vectors is not None
+            assert all(vectors.lacks([title]) for title in pages)
+            await retriever.prepare_titles()
+            return [title for title in pages if not vectors.lacks([title])]
+        finally:
+            await retriever.close()
+
+    assert asyncio.run(known()) == prepared
+
+
+def test_a_served_collection_embeds_its_titles_without_a_search(tmp_path: Path) -> None:
+    plant(tmp_path / "c", PAGES)
+    settings = Settings(collection=str(tmp_path / "c"), spaces={"text": PLANTED})
+
+    async def serve() -> None:
+        served = FreshRetriever(settings, "c", partial(ShardedRetriever.start_local, settings))
+        await served.tried()
+        try:
+            vectors = (await served.retriever()).snapshot.legs.by_name[TEXT].titles
+            assert vectors is not None
+            async with asyncio.timeout(60):
+                while vectors.lacks(list(PAGES)):
+                    await asyncio.sleep(0.01)
+        finally:
+            served.close()
+
+    asyncio.run(serve())

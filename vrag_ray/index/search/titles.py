@@ -31,10 +31,14 @@ MOST_SIMILAR = 1.001
 """The inner product of two vectors of length 1, rounding included."""
 REMEMBERED = 50_000
 """Vectors of titles in memory, at most."""
+PREPARED = 10_000
+"""Titles of a collection whose vectors are made before a search needs them, at most: some ten seconds of a core."""
+PREPARED_AT_A_TIME = 16
+"""Titles that are embedded in one call then: a query that comes meanwhile waits for one call."""
 
 
 class TitleVectors:
-    """Vectors of titles by an embedder of texts, made when they are first needed. Thread-safe."""
+    """Vectors of titles by an embedder of texts, made when they are first needed, or by ``prepare``. Thread-safe."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -45,6 +49,13 @@ class TitleVectors:
         """Whether ``similarities`` has to embed one of these."""
         with self._lock:
             return any(self._known.get(title) is None for title in titles)
+
+    def prepare(self, titles: Sequence[str]) -> None:
+        """Make the vectors of those that have none."""
+        with self._lock:
+            missing = [title for title in titles if self._known.get(title) is None]
+        if missing:
+            self._embedded(missing)
 
     def similarities(self, titles: Sequence[str], query: NDArray[np.float32]) -> dict[str, float]:
         """The inner product of each title's vector with that of the query, [1, dim]; at least 0, and 0 for a title that

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -150,6 +151,10 @@ class Collection:
         titles = self._titles
         documents = ((passage_id, passage_id[:PREFIX_OF_PASSAGES]) for passage_id in passage_ids)
         return {passage_id: titles[document] for passage_id, document in documents if document in titles}
+
+    def distinct_titles(self, most: int) -> list[str]:
+        """The first ``most`` of the titles that documents of this version have, each once."""
+        return list(islice(dict.fromkeys(document.title for document in self._by_id().values()), most))
 
     @property
     def document_count(self) -> int:

@@ -31,6 +31,8 @@ class FreshRetriever:
         self._fault: Exception | None = None
         self._starting = asyncio.Lock()
         self._tried = asyncio.Event()
+        self._preparing: asyncio.Task[None] | None = None
+        self._prepared_version = 0
         self._poll = asyncio.create_task(self._keep_fresh(), name=f"collection-poll-{name}")
 
     async def retriever(self) -> ShardedRetriever:
@@ -75,6 +77,8 @@ class FreshRetriever:
 
     def close(self) -> None:
         self._poll.cancel()
+        if self._preparing is not None:
+            self._preparing.cancel()
         if self._retriever is not None:
             self._retriever.pool.close()
 
@@ -87,7 +91,8 @@ class FreshRetriever:
     async def _keep_fresh(self) -> None:
         while True:
             try:
-                await self.refresh()
+                version = await self.refresh()
+                self._prepare(version)
                 self._why = self._stale = ""
                 self._fault = None
             except VragError as error:
@@ -98,7 +103,22 @@ class FreshRetriever:
             self._tried.set()
             await asyncio.sleep(self._settings.serving.refresh_s)
 
+    def _prepare(self, version: int) -> None:
+        """Begin to make the vectors of the titles of a new version. Searches do not wait for them."""
+        if version == self._prepared_version or self._retriever is None:
+            return
+        if self._preparing is not None:
+            self._preparing.cancel()
+        self._prepared_version = version
+        self._preparing = asyncio.create_task(self._retriever.prepare_titles(), name=f"titles-{self._name}")
+        self._preparing.add_done_callback(_log_fault)
+
     def _note(self, problem: str, fault: Exception) -> None:
         self._fault = fault
         self._why = problem
         self._stale = f"an older version is served, the newest cannot be loaded: {problem}"
+
+
+def _log_fault(preparing: asyncio.Task[None]) -> None:
+    if not preparing.cancelled() and (fault := preparing.exception()) is not None:
+        log.warning("titles are embedded when searches need them, for they could not be before: %s", fault)
