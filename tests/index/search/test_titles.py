@@ -192,7 +192,7 @@ def test_a_served_collection_embeds_its_titles_without_a_search(tmp_path: Path) 
             vectors = (await served.retriever()).snapshot.legs.by_name[TEXT].titles
             assert vectors is not None
             async with asyncio.timeout(60):
-                while vectors.lacks(list(PAGES)):
+                while vectors.lacks(list(PAGES)):  # noqa: ASYNC110  a thread makes them
                     await asyncio.sleep(0.01)
         finally:
             served.close()
