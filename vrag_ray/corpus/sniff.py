@@ -194,6 +194,14 @@ _COMPOUND_STREAMS = (
     ("Workbook", Format.XLS),
     ("Book", Format.XLS),
 )
+_TYPES = "[Content_Types].xml"
+_MOST_TYPES = 4 * 2**20
+_OFFICE_OF = {
+    b"wordprocessingml": Format.DOCX, b"ms-word": Format.DOCX, b"presentationml": Format.PPTX,
+    b"ms-powerpoint": Format.PPTX, b"spreadsheetml": Format.XLSX, b"ms-excel": Format.XLSX,
+}  # fmt: skip
+_OFFICE_MAIN = re.compile(rb"ContentType\s*=\s*[\"'][^\"']*?(%b)[^\"']*\.main\+xml[\"']" % b"|".join(_OFFICE_OF))
+"""By which an office file tells what it is, wherever its parts are."""
 _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.DOTALL)
 _SVG = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*|<!DOCTYPE[^>\[]*(?:\[.*?\])?>\s*)*<svg[\s>]", re.I | re.DOTALL
@@ -363,6 +371,8 @@ def _of_archive(file: BinaryIO, suffix: str) -> Format:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             mimetype = archive.read("mimetype")[:100].decode("ascii", "replace") if "mimetype" in names else ""
+            # It may be in UTF-16.
+            types = archive.read(_TYPES)[:_MOST_TYPES].replace(b"\0", b"") if _TYPES in names else b""
     except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, ValueError, RuntimeError, NotImplementedError) as error:
         raise DecodeError("is a damaged or cut short archive: get the whole file again") from error
     if mimetype.startswith("application/epub"):
@@ -375,6 +385,8 @@ def _of_archive(file: BinaryIO, suffix: str) -> Format:
     for folder, format_ in (("word/", Format.DOCX), ("ppt/", Format.PPTX), ("xl/", Format.XLSX)):
         if any(entry.startswith(folder) for entry in names):
             return format_
+    if stated := _OFFICE_MAIN.search(types):
+        return _OFFICE_OF[stated[1]]
     if any(entry.endswith((".fdseq", ".fdoc", ".fpage")) for entry in names):
         return Format.XPS
     if suffix == ".cbz":

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 from html import escape
 from pathlib import Path
+from typing import BinaryIO
 
 import pymupdf
 
 from vrag_ray.corpus.formats.epub import readable_book
+from vrag_ray.corpus.formats.office.package import usual_package
 from vrag_ray.corpus.formats.office.parts import every, related, relations_of, stated_title, tree_of, words_of, xml_of
 from vrag_ray.corpus.formats.office.slides import shown_slides, slide_page
 from vrag_ray.corpus.formats.office.word import document_page
@@ -62,10 +64,10 @@ MOST_SHEET_BYTES = 100 * 2**20
 """Of web pages made of the sheets of one workbook."""
 _FILE_TYPES = {Format.HTML: "html", Format.FB2: "fb2"}
 _FOLDERS_OF_FILES = {
-    Format.DOCX: ("word/media/", "word/embeddings/"),
-    Format.PPTX: ("ppt/media/", "ppt/embeddings/"),
-    Format.XLSX: ("xl/media/", "xl/embeddings/"),
-    **dict.fromkeys((Format.ODT, Format.ODP, Format.ODS), ("Pictures/", "Media/")),
+    **dict.fromkeys(
+        (Format.DOCX, Format.PPTX, Format.XLSX), re.compile("(?:.*/)?(?:media|embeddings)/", re.IGNORECASE)
+    ),
+    **dict.fromkeys((Format.ODT, Format.ODP, Format.ODS), re.compile("Pictures/|Media/")),
 }
 _STYLE = f"pre{{white-space:pre-wrap}}rt,rp,rtc{{display:none}}{GAPS}"
 """How a word of Chinese or Japanese is read, which stands above it, would part it."""
@@ -111,18 +113,18 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
             f"it, or {remedy}"
         )
     if format_ is Format.PPTX:
-        slides, notices = _slides(path)
+        slides, notices = _slides(usual_package(path, format_))
         if notices and not slides:
             raise DecodeError("shows nothing: every slide of it is hidden; show those that are to be read")
         if slides:
             return slides, notices
     if format_ is Format.DOCX:
-        page, notices = document_page(path)
+        page, notices = document_page(usual_package(path, format_))
         # Web pages in it may have struck text.
         part, left_out = _without_struck(page.encode("utf-8", "replace"), Format.HTML)
         return [part], [*notices, *left_out]
     if format_ is Format.XLSX:
-        sheets, notices = _sheets(path)
+        sheets, notices = _sheets(usual_package(path, format_))
         if notices and not sheets:
             raise DecodeError(
                 "shows nothing: all its sheets are hidden or have no cells; show those that are to be read"
@@ -222,7 +224,7 @@ class OfficeArchive:
         with zipfile.ZipFile(self.path) as archive:
             for info in archive.infolist():
                 is_copy = posixpath.basename(info.filename).startswith(_PREVIEWS)
-                if info.filename.startswith(folders) and not info.is_dir() and not is_copy:
+                if folders.match(info.filename) and not info.is_dir() and not is_copy:
                     is_large = info.file_size > MOST_EMBEDDED_BYTES
                     yield Attachment(posixpath.basename(info.filename), b"" if is_large else archive.read(info))
 
@@ -311,11 +313,11 @@ def _inner_width(paper: Paper) -> float:
     return paper[0] - 8 * TYPE_SIZE
 
 
-def _slides(path: Path) -> tuple[list[Part], list[str]]:
+def _slides(file: Path | BinaryIO) -> tuple[list[Part], list[str]]:
     """The slides of a presentation in their order, and notices; none where its parts are not where they belong."""
-    shown, notices = shown_slides(path)
+    shown, notices = shown_slides(file)
     slides: list[Part] = []
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(file) as archive:
         title = stated_title(archive)
         for slide in shown:
             page, unseen, struck = slide_page(archive, slide, title)
@@ -329,10 +331,10 @@ def _slides(path: Path) -> tuple[list[Part], list[str]]:
     return slides, notices
 
 
-def _sheets(path: Path) -> tuple[list[Part], list[str]]:
+def _sheets(file: Path | BinaryIO) -> tuple[list[Part], list[str]]:
     """The sheets of a workbook in their order, and notices; none where its parts are not where they belong."""
     main, sheets, notices, size = "xl/workbook.xml", list[Part](), list[str](), 0
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(file) as archive:
         names = frozenset(archive.namelist())
         if main not in names:
             return [], []
@@ -361,6 +363,11 @@ def _sheets(path: Path) -> tuple[list[Part], list[str]]:
             page = sheet_page(xml_of(archive, target), name, strings, styles, below)
             if page.unseen:
                 notices.append(f"of the sheet {name} {page.unseen} cells are left out: they are hidden")
+            if page.lost:
+                notices.append(
+                    f"of the sheet {name} {page.lost} cells are left out: the file does not hold their texts; get the "
+                    "whole file again"
+                )
             if page.unknown:
                 notices.append(
                     f"of the sheet {name} {page.unknown} cells are left out: the file holds no values of their "

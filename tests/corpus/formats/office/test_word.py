@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.documents import decoded, image_bytes, open_png, picture_of
-from tests.support.office import WORD_SPACES, chart, docx, docx_of, paragraph
+from tests.support.office import WORD_SPACES, archive, chart, docx, docx_of, paragraph, relations
+from vrag_ray.corpus.formats.laid_out import laid_out
 from vrag_ray.corpus.formats.office import parts
 from vrag_ray.corpus.formats.office.word import document_page
 from vrag_ray.corpus.model import DecodeError, WorkItem
+from vrag_ray.corpus.sniff import Format, sniff
 from vrag_ray.types import DocumentKind, Locator
 
 BREAK = "<hr"
@@ -326,3 +328,24 @@ def test_pictures_that_cannot_be_drawn_or_are_too_many_are_left_to_their_own_doc
     both = picture("p1", 9, 9) + picture("p2", 9, 9)
     media = {"word/media/1.png": b"four", "word/media/2.png": b"four"}
     assert body_of(docx_of(both, media, p1="media/1.png", p2="media/2.png")).count("<img") == 1
+
+
+@pytest.mark.parametrize("slash", ["/", "\\"])
+def test_a_document_whose_parts_are_elsewhere_is_read_with_its_headers_and_without_its_hidden_text(tmp_path, slash):
+    hidden = "<w:p><w:r><w:rPr><w:vanish/></w:rPr><w:t>secret</w:t></w:r></w:p>"
+    head = '<w:sectPr><w:headerReference r:id="h1"/></w:sectPr>'
+    files = {
+        "[Content_Types].xml": '<Types><Override PartName="/doc.xml" ContentType="application/'
+        'vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>',
+        "_rels/.rels": relations(r1="doc.xml"),
+        "_rels/doc.xml.rels": relations(h1="Top.xml"),
+        "doc.xml": f"<w:document {WORD_SPACES}><w:body>{paragraph('Quay 7')}{hidden}{head}</w:body></w:document>",
+        "top.xml": f"<w:hdr {WORD_SPACES}>{paragraph('Port Act')}{hidden}</w:hdr>",
+    }
+    path = tmp_path / "a.docx"
+    path.write_bytes(archive({name.replace("/", slash): part for name, part in files.items()}))
+    assert sniff(path, path.name).format is Format.DOCX
+    ((part,), notices) = laid_out(path, Format.DOCX)
+    with part.open() as document:
+        assert document[0].get_text().split() == ["Port", "Act", "Quay", "7"]
+    assert any("2 words" in notice for notice in notices)

@@ -8,10 +8,10 @@ import zipfile
 
 import pytest
 
-from tests.support.office import archive, xlsx
+from tests.support.office import archive, relations, xlsx
 from vrag_ray.corpus.formats.laid_out import laid_out
 from vrag_ray.corpus.formats.office.workbook import sheet_page, styles_of
-from vrag_ray.corpus.sniff import Format
+from vrag_ray.corpus.sniff import Format, sniff
 
 PLAIN = styles_of(None, from_1904=False)
 
@@ -82,3 +82,35 @@ def test_comments_are_notes_of_their_sheet_and_a_discussion_stands_there_once(tm
     (tmp_path / "a.xlsx").write_bytes(archive(files))
     ((part,), notices) = laid_out(tmp_path / "a.xlsx", Format.XLSX)
     assert (part.notes, notices) == ("B1: Who sells it? / Jotun.\nB2: of hemp", [])
+
+
+def test_parts_are_found_by_their_relations_whatever_they_are_called_and_in_utf_16(tmp_path):
+    rows = '<row r="1"><c t="s"><v>0</v></c><c><v>42</v></c><c t="s"><v>7</v></c></row>'
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    related = "".join(
+        f'<Relationship Id="{id_}" Type="{kind}/{name}" Target="{target}"/>'
+        for id_, name, target in (
+            ("w1", "worksheet", "Tabs/Costs%20of%20all.xml"),
+            ("s1", "sharedStrings", "/Book/TEXTS.xml"),
+        )
+    )
+    main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    book = f'<workbook {main} xmlns:r="{kind}"><sheets><sheet name="Costs" sheetId="1" r:id="w1"/></sheets></workbook>'
+    texts = f'<?xml version="1.0" encoding="UTF-16"?><sst {main}><si><t>Paint &amp; Öl</t></si></sst>'
+    files: dict[str, str | bytes] = {
+        "[Content_Types].xml": '<Types><Override PartName="/Book/main.xml" ContentType="application/'
+        'vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/></Types>',
+        "_rels/.rels": relations(r1="book/Main.xml"),
+        "Book/main.xml": book,
+        "Book/_rels/main.xml.rels": f'<Relationships xmlns="r">{related}</Relationships>',
+        "Book/tabs/Costs of all.xml": f"<worksheet {main}><sheetData>{rows}</sheetData></worksheet>",
+        "Book/Texts.xml": texts.encode("utf-16"),
+    }
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(archive(files))
+    assert sniff(path, path.name).format is Format.XLSX
+    ((part,), notices) = laid_out(path, Format.XLSX)
+    with part.open() as document:
+        assert document[0].get_text().split() == ["Costs", "Paint", "&", "Öl", "42"]
+    (notice,) = notices
+    assert "the sheet Costs 1 cells are left out: the file does not hold their texts" in notice

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import BinaryIO
 from xml.etree import ElementTree
 
 from vrag_ray.corpus.formats.office.formulas import formula_line
@@ -62,14 +63,14 @@ class Slide:
     size: tuple[float, float] | None = None
 
 
-def shown_slides(path: Path) -> tuple[list[Slide], list[str]]:
-    """The slides of the presentation at ``path`` but for the hidden ones, and a notice of each of those.
+def shown_slides(file: Path | BinaryIO) -> tuple[list[Slide], list[str]]:
+    """The slides of the presentation ``file`` but for the hidden ones, and a notice of each of those.
 
     None where its parts are not where they belong.
     """
     slides: list[Slide] = []
     notices: list[str] = []
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(file) as archive:
         names = frozenset(archive.namelist())
         if _MAIN not in names:
             return slides, notices

@@ -74,14 +74,14 @@ _LARGEST_PICTURE = (500.0, 640.0)
 """Points: as much as a page has room for."""
 
 
-def document_page(path: Path) -> tuple[str, list[str]]:
-    """The DOCX at ``path`` as HTML: each header of its pages once, the text with its notes at the end, each footer
+def document_page(file: Path | BinaryIO) -> tuple[str, list[str]]:
+    """The DOCX ``file`` as HTML: each header of its pages once, the text with its notes at the end, each footer
     once.
 
     Second, notices of what is left out, as the words that are hidden. Raises DecodeError for parts with definitions of
     their own, ParseError for broken XML.
     """
-    content = document_content(path, 0, itertools.count(1))
+    content = document_content(file, 0, itertools.count(1))
     return page_markup(content.body, content.title, content.sheet), content.notices
 
 

@@ -111,12 +111,14 @@ class SheetPage:
     """Cells that are left out since they are hidden."""
     unknown: int
     """Cells that are left out since the file holds no values of their formulas."""
+    lost: int = 0
+    """Cells that are left out since the file does not hold the texts that they refer to."""
 
 
 def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles, below: str = "") -> SheetPage:
     """The sheet as HTML; ``below`` is HTML that stands under the table."""
     rows: dict[int, dict[int, str]] = {}
-    cells, whole, unseen, unknown, number = 0, True, 0, 0, 0
+    cells, whole, unseen, unknown, lost, number = 0, True, 0, 0, 0, 0
     hidden = _hidden_columns(xml)
     blank = styles.unseen if any(mark in xml for mark in _GROUNDS) else styles.unseen | styles.white
     for row in _rows(xml):
@@ -133,6 +135,7 @@ def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles, be
             in_sight = {}
         else:
             unknown += sum(column not in values and _has_no_value(cell) for column, cell in held)
+            lost += sum(column not in values and _has_lost_text(cell, strings) for column, cell in held)
         unseen += len(values) - len(in_sight)
         values = in_sight
         cells += len(values)
@@ -147,12 +150,17 @@ def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles, be
     title = f"<h3>{escape(name)}</h3>" if rows or below else ""
     # Where two tables stand on a page, columns of one would be taken for those of the other.
     tables = f"<hr/>{title}".join(_table(rows, columns, spans) for columns in _blocks(rows, columns))
-    return SheetPage(page_markup(f"{title}{tables if rows else ''}{below}"), whole, unseen, unknown)
+    return SheetPage(page_markup(f"{title}{tables if rows else ''}{below}"), whole, unseen, unknown, lost)
 
 
 def _has_no_value(cell: ElementTree.Element) -> bool:
     """Whether the value of a cell's formula is not in the file. A text may be empty."""
     return cell.get("t", "n") == "n" and next(every(cell, "f"), None) is not None
+
+
+def _has_lost_text(cell: ElementTree.Element, strings: Sequence[str]) -> bool:
+    value = next((element.text or "" for element in every(cell, "v")), "") if cell.get("t") == "s" else ""
+    return bool(value) and not _is_held(value, strings)
 
 
 def _merged(xml: bytes) -> list[tuple[int, int, int, int]]:
@@ -297,10 +305,14 @@ def _shown(cell: ElementTree.Element, strings: Sequence[str], styles: Styles) ->
         return _text(cell)
     value = next((element.text or "" for element in every(cell, "v")), "")
     if kind == "s":
-        return strings[int(value)] if value.isdigit() and int(value) < len(strings) else value
+        return strings[int(value)] if _is_held(value, strings) else ""
     if kind == "b":
         return "TRUE" if value == "1" else "FALSE"
     return _number(value, style, styles) if kind == "n" and value else value
+
+
+def _is_held(value: str, strings: Sequence[str]) -> bool:
+    return value.isdecimal() and int(value) < len(strings)
 
 
 def _number(value: str, style: int, styles: Styles) -> str:
