@@ -44,6 +44,15 @@ end."""
 LEAST_ZEROS = 1 / 4
 """Share of zero bytes in UTF-16 whose bytes are all ASCII; Latin letters in it have one each."""
 
+EXTENSIONS = {
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+}
+"""What programs of Windows write, and browsers read, under the name of an older encoding (by Python's names): the same
+with more characters."""
 _CONTROL = re.compile(r"[\x00-\x07\x0e-\x1a]")
 """Without the separators of files, groups, records and units (0x1C to 0x1F), which part words."""
 _ASCII_WITH_ZEROS = re.compile(rb"[\0\t-\r\x1b-\x7e]*")
@@ -253,11 +262,19 @@ def _likeliest(head: bytes) -> tuple[float, str]:
     scored = []
     for candidate in _CANDIDATES:
         # A head may end inside a character.
-        text = head.decode(candidate.name, "ignore" if len(head) == LOOKED_AT else "replace")
+        text, name = _in_candidate(head, candidate, "ignore" if len(head) == LOOKED_AT else "replace")
         if "\ufffd" in text or _is_binary(text, few=0):
             continue
-        scored.append((candidate.score(text) * candidate.prior, candidate.name))
+        scored.append((candidate.score(text) * candidate.prior, name))
     return max(scored, key=lambda pair: pair[0], default=(0.0, ""))
+
+
+def _in_candidate(head: bytes, candidate: _Candidate, errors: str) -> tuple[str, str]:
+    """The text in an encoding, or in its extension where it fits that alone; and the name of the one it is in."""
+    name, extension = candidate.name, EXTENSIONS.get(codecs.lookup(candidate.name).name)
+    if extension and not _fits(head, name) and _fits(head, extension):
+        name = extension
+    return head.decode(name, errors), name
 
 
 def is_unlikely(data: bytes, encoding: str) -> bool:
@@ -267,10 +284,11 @@ def is_unlikely(data: bytes, encoding: str) -> bool:
     """
     head = data[:LOOKED_AT]
     stated = codecs.lookup(encoding).name
+    read = ((candidate, *_in_candidate(head, candidate, "replace")) for candidate in _CANDIDATES)
     scores = {
-        codecs.lookup(candidate.name).name: candidate.score(text) * candidate.prior
-        for candidate in _CANDIDATES
-        if "\ufffd" not in (text := head.decode(candidate.name, "replace"))
+        codecs.lookup(name).name: candidate.score(text) * candidate.prior
+        for candidate, text, name in read
+        if "\ufffd" not in text
     }
     return stated in scores and scores[stated] < UNLIKELY * max(scores.values())
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import codecs
 import re
 
-from vrag_ray.corpus.formats.encodings import DecodedText, decode_text, is_unlikely
+from vrag_ray.corpus.formats.encodings import EXTENSIONS, DecodedText, decode_text, is_unlikely
 from vrag_ray.corpus.sniff import HEAD_BYTES
 
 _ENCODING = re.compile(rb"(?:<meta[^>]*charset|<\?xml[^>]*encoding)\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 _CHARSET = re.compile(rb"((?:<meta[^>]*charset|<\?xml[^>]*encoding)\s*=\s*[\"']?)[\w-]+", re.IGNORECASE)
 
 
-_EXTENDED = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "ascii": ""}
-"""What calls itself Latin-1 or Latin-5 is in its extension by Windows, and every byte is a character of either."""
+_EXTENDED = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874", "ascii": ""}
+"""What calls itself Latin-1, Latin-5 or Thai is in its extension by Windows: Python takes all bytes for characters."""
+_OTHER_LABEL = re.compile(
+    r"(?:x-)?(?:(?:windows|dos)-(?P<page>\d{3,4})|(?P<name>.+?)(?:(?<=8859-8)-[ei])?)", re.IGNORECASE
+)
+"""Labels that Python does not know: windows-874, dos-874, x-sjis, x-cp1251, iso-8859-8-i."""
 _BY_CHANCE = re.compile(r"[\x00-\x7f]*(?:(?<![A-Za-z])[\x80-\u07ff](?![A-Za-z])[\x00-\x7f]*){,4}")
 """What two or three words in an encoding of two bytes a character may look like in UTF-8."""
 
@@ -40,6 +44,9 @@ def stated_text(data: bytes, stated: str, *, is_doubtful: bool = False) -> Decod
     """
     name = _known(stated)
     by_statement = _decoded(data, name)
+    if not by_statement and name in EXTENSIONS:
+        name = EXTENSIONS[name]
+        by_statement = _decoded(data, name)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -52,11 +59,14 @@ def stated_text(data: bytes, stated: str, *, is_doubtful: bool = False) -> Decod
 
 def _known(stated: str) -> str:
     """The name of the encoding to read by what is stated, "" for one that is unknown."""
-    try:
-        name = codecs.lookup(stated).name
-    except (LookupError, ValueError):
-        return ""
-    return _EXTENDED.get(name, name)
+    other = _OTHER_LABEL.fullmatch(stated.strip())
+    for label in (stated, f"cp{other['page']}" if other["page"] else other["name"]) if other else ():
+        try:
+            name = codecs.lookup(label).name
+        except (LookupError, ValueError):
+            continue
+        return _EXTENDED.get(name, name)
+    return ""
 
 
 def _decoded(data: bytes, name: str) -> str:
