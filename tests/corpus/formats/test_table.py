@@ -24,6 +24,9 @@ def test_rows_repeat_the_names_of_their_columns_whatever_parts_the_cells(delimit
     [
         ("region,2021,2022\nNorth,3,4\n", ("region", "2021", "2022")),
         ("Yearbook,,\ncrane,tonnes,port\nOdin,73,Kiel\nThor,88,Kiel\n", ("crane", "tonnes", "port")),
+        ("Port,Depth,\nBergen,9.4,m\nKiel,7.1,m\n", ("Port", "Depth", "")),
+        (",Port,Depth\n0,Bergen,9.4\n1,Kiel,7.1\n", ("", "Port", "Depth")),
+        ("Yearbook,tonnes,\ncrane,lifts,port\nOdin,73,Kiel\nThor,88,Kiel\n", ("crane", "lifts", "port")),
         ("1,2\n3,4\n", ()),
         ("Ann,Kiel\nBob,Kiel\n", ()),
     ],
@@ -61,6 +64,17 @@ def test_words_that_line_ends_divide_are_whole_in_their_cell(sandbox, put, optio
         "name concentration",
         "name: North, concentration: 615 at the sea-bird rock, tidewater fell",
         "name: South, concentration: 702 by sea-bird",
+    ]
+
+
+def test_rows_of_an_old_mac_end_at_carriage_returns_and_line_feeds_in_cells_do_not_end_them(sandbox, put, options):
+    path = put("cranes.csv", b'name,tonnes,remark\rOdin,73,"old\nand slow"\rThor,88,new\r')
+    assert sandbox.probe(path, "cranes.csv").notices == ()
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "cranes.csv"), options)
+    assert unit.text.splitlines() == [
+        "name tonnes remark",
+        "name: Odin, tonnes: 73, remark: old and slow",
+        "name: Thor, tonnes: 88, remark: new",
     ]
 
 

@@ -13,7 +13,7 @@ from functools import partial, reduce
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.named_rows import labelled
 from vrag_ray.corpus.formats.source import Opening
-from vrag_ray.corpus.formats.text import WRITTEN, SpanSource, split_pieces
+from vrag_ray.corpus.formats.text import LONE_RETURN, WRITTEN, SpanSource, split_pieces
 from vrag_ray.corpus.model import DecodeError, Probe, clean, title_from_name
 from vrag_ray.types import DocumentKind
 from vrag_ray.types.page_breaks import continued
@@ -26,6 +26,7 @@ LOOKED_AT = 200
 REGULAR = 0.6
 """Share of rows that have as many cells as most, below which a text is no table."""
 
+_QUOTED = re.compile(r'"[^"]*"')
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _DIVIDED = re.compile(r"\S*[-\u2010\u00ad]\s*\n\s*\S*")
 _NUMBER = re.compile(r"[-+(]?[\s$€£¥]*[\d.,'\s]*\d[\d.,'\s]*[%)]?\s*")
@@ -55,7 +56,7 @@ class TableSource(SpanSource):
     def __init__(self, opening: Opening) -> None:
         super().__init__(opening, "a table in a text file")
         decoded = decode_text(opening.path.read_bytes())
-        self._text, self._notice = decoded.text, decoded.notice
+        self._text, self._notice = _with_line_feeds(decoded.text), decoded.notice
         self._dialect = dialect_of(self._text)
         self._spans = self._pieces() if self._dialect else split_pieces(self._text)
         self._written = _written(self._text) if _DIVIDED.search(self._text) else frozenset()
@@ -109,6 +110,14 @@ class TableSource(SpanSource):
                 pieces.append((0, row.end))
                 taken = words
         return pieces
+
+
+def _with_line_feeds(text: str) -> str:
+    """As many characters, the rows of an old Mac's table with usual line ends. Line feeds in its cells are no rows."""
+    if not LONE_RETURN.search(text):
+        return text
+    ends = _QUOTED.sub("", text)
+    return LONE_RETURN.sub("\n", text) if len(LONE_RETURN.findall(ends)) > ends.count("\n") else text
 
 
 def _written(text: str) -> frozenset[str]:
@@ -167,12 +176,22 @@ def dialect_of(text: str) -> Dialect | None:
     _, width, delimiter, rows = best
     for number, row in enumerate(rows[: len(rows) - 1]):
         names = tuple("\n".join(" ".join(line.split()) for line in clean(cell).splitlines()) for cell in row.cells)
-        if len(names) >= width and sum(map(bool, names)) >= width * 0.7:
-            numbers = [name for name in names if _NUMBER.fullmatch(name) and not _YEAR.fullmatch(name)]
-            if numbers or _NUMBER.fullmatch(names[0]) or _is_like_rest(rows, number):
+        if len(names) >= width and _may_name(names, rows[number + 1].cells, width):
+            if any(map(_is_figure, names)) or _NUMBER.fullmatch(names[0]) or _is_like_rest(rows, number):
                 return Dialect(delimiter, (), number)
             return Dialect(delimiter, names, number + 1)
     return Dialect(delimiter, (), 0)
+
+
+def _may_name(names: Sequence[str], below: Sequence[str], width: int) -> bool:
+    """Whether most columns have names: all but one where it is not the row ``below`` that names them all."""
+    filled = sum(map(bool, names))
+    names_all = len(below) >= width and all(cell.strip() and not _is_figure(cell) for cell in below)
+    return filled >= width * 0.7 or (filled == width - 1 > 1 and not names_all)
+
+
+def _is_figure(cell: str) -> bool:
+    return _NUMBER.fullmatch(cell) is not None and not _YEAR.fullmatch(cell)
 
 
 def _is_like_rest(rows: Sequence[Row], number: int) -> bool:

@@ -45,7 +45,7 @@ LONGEST_META = 200
 Span = tuple[int, int]
 
 _PARAGRAPH = re.compile(r"\S.*?(?=\n[ \t\r]*\n|\Z)", re.DOTALL)
-_LONE_RETURN = re.compile(r"\r(?!\r*\n)")
+LONE_RETURN = re.compile(r"\r(?!\r*\n)")
 _HEADING = re.compile(r"^#\s+(\S.*?)\s*#*\s*$", re.MULTILINE)
 _PAGE_END = r"(?:\s*(?:[-–(]? ?\d{1,4} ?[-–)]?\s*)?\f)"  # noqa: RUF001
 """A form feed, perhaps below the number of the page."""
@@ -208,7 +208,7 @@ class TextSource(SpanSource):
         else:
             decoded = decode_text(unfolded(data))
         # As many characters: old Macs ended lines so, and a page is cited by its places.
-        self._text = _LONE_RETURN.sub("\n", decoded.text)
+        self._text = LONE_RETURN.sub("\n", decoded.text)
         self._notices = [decoded.notice] if decoded.notice else []
         self._lines: list[int] = []
         self._named: list[NamedRow] = []
