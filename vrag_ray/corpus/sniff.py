@@ -195,6 +195,8 @@ _COMPOUND_STREAMS = (
     ("Book", Format.XLS),
 )
 _TYPES = "[Content_Types].xml"
+_CONTAINER, _EPUB_PACKAGE = "META-INF/container.xml", b"application/oebps-package+xml"
+"""What readers of e-books go by: some programs zip a book without its ``mimetype``."""
 _MOST_TYPES = 4 * 2**20
 _OFFICE_OF = {
     b"wordprocessingml": Format.DOCX, b"ms-word": Format.DOCX, b"presentationml": Format.PPTX,
@@ -371,11 +373,12 @@ def _of_archive(file: BinaryIO, suffix: str) -> Format:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             mimetype = archive.read("mimetype")[:100].decode("ascii", "replace") if "mimetype" in names else ""
-            # It may be in UTF-16.
+            # Types may be in UTF-16.
+            container = archive.read(_CONTAINER)[:_MOST_TYPES] if _CONTAINER in names else b""
             types = archive.read(_TYPES)[:_MOST_TYPES].replace(b"\0", b"") if _TYPES in names else b""
     except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, ValueError, RuntimeError, NotImplementedError) as error:
         raise DecodeError("is a damaged or cut short archive: get the whole file again") from error
-    if mimetype.startswith("application/epub"):
+    if mimetype.startswith("application/epub") or _EPUB_PACKAGE in container:
         return Format.EPUB
     for start, format_ in (("text", Format.ODT), ("presentation", Format.ODP), ("spreadsheet", Format.ODS)):
         if mimetype.startswith(f"application/vnd.oasis.opendocument.{start}"):

@@ -1,7 +1,12 @@
+import io
+import zipfile
+
 import pytest
+from PIL import Image
 
 from tests.support.books import chapter, epub
-from tests.support.documents import decoded
+from tests.support.documents import decoded, image_bytes
+from tests.support.office import archive
 from vrag_ray.corpus.model import DecodeError, WorkItem
 from vrag_ray.types import DocumentKind
 
@@ -60,3 +65,19 @@ def test_formulas_of_a_book_are_read_as_text(sandbox, put, options):
     path = put("a.epub", epub({"a.xhtml": chapter(f"<p>Take 2 {half} cups.</p>"), "b.xhtml": MAST}, {}))
     units = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 2, "a.epub"), options)
     assert [unit.text.strip() for unit in units] == ["Take 2 1/2 cups.", "The mast is of spruce."]
+
+
+def test_a_book_is_one_without_its_mimetype_too(sandbox, put, options):
+    book = zipfile.ZipFile(io.BytesIO(epub({"a.xhtml": MAST}, {})))
+    path = put("a.epub", archive({name: book.read(name) for name in book.namelist() if name != "mimetype"}))
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 1, "a.epub"), options)
+    assert unit.text.strip() == "The mast is of spruce."
+
+
+def test_hidden_files_in_a_comic_are_no_pages_and_a_damaged_picture_is_named(sandbox, put, options):
+    picture = image_bytes(Image.new("RGB", (60, 80), "white"), "PNG")
+    hidden = {"__MACOSX/b/._1.png": b"\0\5", "b/.thumb.png": b"\0", "Thumbs.db": b"\0"}
+    path = put("a.cbz", archive({"b/1.png": picture, "b/2.png": b"\0\0", **hidden}))
+    assert sandbox.probe(path, "a.cbz").units == 2
+    _, damaged = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 2, "a.cbz"), options)
+    assert damaged.error == "a.cbz: page 2 is no picture that can be read: get the whole file again"

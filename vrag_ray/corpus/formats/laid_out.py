@@ -69,6 +69,7 @@ _FOLDERS_OF_FILES = {
     ),
     **dict.fromkeys((Format.ODT, Format.ODP, Format.ODS), re.compile("Pictures/|Media/")),
 }
+_HIDDEN_FILE = re.compile(r"(?:.*/)?(?:__MACOSX/|\.[^/])")
 _STYLE = f"pre{{white-space:pre-wrap}}rt,rp,rtc{{display:none}}{GAPS}"
 """How a word of Chinese or Japanese is read, which stands above it, would part it."""
 _STRUCK = (*sorted(STRUCK_TAGS), "strikethrough")
@@ -132,19 +133,43 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
         if sheets:
             return sheets, notices
     if format_ in (Format.HTML, Format.FB2, Format.SVG):
-        data, notice = markup_in_utf8(path.read_bytes())
-        if format_ is not Format.FB2:
-            seen = seen_page if format_ is Format.HTML else seen_drawing
-            markup = with_written_formulas(data.decode("utf-8", "replace"))
-            markup = seen(for_screen(with_drawn_parts(markup)) if format_ is Format.HTML else markup)
-            if format_ is Format.HTML:
-                markup = with_gaps(with_drawn_colours(markup))
-            data = markup.encode("utf-8", "replace")
-        part, left_out = _without_struck(data, format_)
-        return [part], [*([notice] if notice else []), *left_out]
-    book, notices = readable_book(path, PORTRAIT, TYPE_SIZE) if format_ is Format.EPUB else (path, [])
+        return _markup(path, format_)
+    book: Path | bytes = path
+    notices = []
+    if format_ is Format.EPUB:
+        book, notices = readable_book(path, PORTRAIT, TYPE_SIZE)
+    elif format_ is Format.CBZ:
+        book = _comic(path)
     part, left_out = _without_struck(book, format_)
     return [part], [*notices, *left_out]
+
+
+def _markup(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
+    """A web page, a book in FB2 or a drawing as browsers show it."""
+    data, notice = markup_in_utf8(path.read_bytes())
+    if format_ is not Format.FB2:
+        seen = seen_page if format_ is Format.HTML else seen_drawing
+        markup = with_written_formulas(data.decode("utf-8", "replace"))
+        markup = seen(for_screen(with_drawn_parts(markup)) if format_ is Format.HTML else markup)
+        if format_ is Format.HTML:
+            markup = with_gaps(with_drawn_colours(markup))
+        data = markup.encode("utf-8", "replace")
+    part, left_out = _without_struck(data, format_)
+    return [part], [*([notice] if notice else []), *left_out]
+
+
+def _comic(path: Path) -> Path | bytes:
+    """The comic at ``path``, or a copy without the hidden files that Macs zip beside the pictures."""
+    with zipfile.ZipFile(path) as archive:
+        shown = [info for info in archive.infolist() if not _HIDDEN_FILE.match(info.filename)]
+        is_large = sum(info.file_size for info in shown) > MOST_EMBEDDED_BYTES
+        if is_large or len(shown) == len(archive.infolist()):
+            return path
+        copy = io.BytesIO()
+        with zipfile.ZipFile(copy, "w", zipfile.ZIP_STORED) as out:
+            for info in shown:
+                out.writestr(info.filename, archive.read(info))
+        return copy.getvalue()
 
 
 def _without_struck(content: Path | bytes, format_: Format) -> tuple[Part, list[str]]:

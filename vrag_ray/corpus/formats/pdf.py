@@ -400,6 +400,8 @@ class PdfSource:
             else:
                 page = self._document.load_page(index)
             has_area = not (page.rect.is_empty or page.rect.is_infinite)
+        if not has_area and self._format is Format.CBZ:
+            raise DecodeError(f"page {index + 1} is no picture that can be read: get the whole file again")
         if not has_area:
             raise DecodeError(f"page {index + 1} has no area: its size in the file is wrong; {_REPAIR}")
         return page
