@@ -117,6 +117,14 @@ def test_encodings_of_few_programs_are_told_from_their_likes(text, encoding):
     assert decode_text(text.encode(encoding)).text == text
 
 
+@pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "mac_cyrillic"])
+@pytest.mark.parametrize(
+    "text", ["Старый мост через реку Волхов, длина 312 метров.", "Улица Ленина, дом 5. Телефон редакции 44."]
+)
+def test_capitals_of_macs_are_no_quotation_marks_that_are_never_closed(text, encoding):
+    assert decode_text(text.encode(encoding)).text == text
+
+
 def test_lines_of_two_encodings_in_one_file_are_each_read_in_theirs():
     mixed = f"{GERMAN}\n".encode() + "Größe und Höhe, schöne Mädchen.\n".encode("cp1252") + f"{GERMAN}\n".encode()
     decoded = decode_text(mixed)

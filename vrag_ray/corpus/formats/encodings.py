@@ -78,6 +78,7 @@ _GREEK = ("αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋ�
 _HEBREW = ("אבגדהוזחטיךכלםמןנסעףפץצקרשת",)
 _ARABIC = ("ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچژگ،؛؟",)
 _MARKS_OF_TYPE = frozenset("“”‘’„‚–—…«»‹›•·§°€£©®™№ ½¼¾")
+_CLOSED_BY = {"‘": "’", "‚": "‘’", "“": "”", "„": "“”", "‹": "›", "’": ""}
 _INSIDE_WORDS = frozenset("’–—·")
 _SUPERSCRIPTS = frozenset("²³¹ªº´`µ×")
 _SIGN_IN_PLACE = re.compile(
@@ -416,6 +417,9 @@ def _letter(  # noqa: PLR0911
     if is_latin and char in "«»©®":
         # Those in place have been counted: these may be letters of another encoding.
         return 0.5 if not (before.isalpha() and after.isalpha()) else 0.0
+    if not is_latin and char in _CLOSED_BY and after.islower() and not before.isalpha():
+        # It may be a capital letter of another encoding.
+        return 0.95 if any(mark in text[index : index + LONGEST_QUOTATION] for mark in _CLOSED_BY[char]) else 0.5
     if char in _MARKS_OF_TYPE:
         return 0.0 if before.isalpha() and after.isalpha() and char not in _INSIDE_WORDS else 0.95
     if char in _SUPERSCRIPTS:
@@ -484,7 +488,7 @@ _CANDIDATES = (
     _Candidate("koi8-u", _CYR, 0.98),
     _Candidate("cp866", _CYR, 0.97),
     _Candidate("iso8859-5", _CYR, 0.96),
-    _Candidate("mac_cyrillic", _CYR, 0.95),
+    _Candidate("mac_cyrillic", _CYR, 0.98),
     _Candidate("cp1253", _by_alphabets(_GREEK, is_latin=False), 0.98),
     _Candidate("iso8859-7", _by_alphabets(_GREEK, is_latin=False), 0.97),
     _Candidate("cp1255", _by_alphabets(_HEBREW, is_latin=False), 0.97),
