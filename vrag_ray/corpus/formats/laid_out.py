@@ -24,7 +24,7 @@ from vrag_ray.corpus.formats.office.package import usual_package
 from vrag_ray.corpus.formats.office.parts import every, related, relations_of, stated_title, tree_of, words_of, xml_of
 from vrag_ray.corpus.formats.office.slides import shown_slides, slide_page
 from vrag_ray.corpus.formats.office.word import document_page
-from vrag_ray.corpus.formats.office.workbook import HEAD, LONG, MOST_CELLS, sheet_page, strings_of, styles_of
+from vrag_ray.corpus.formats.office.workbook import HEAD, LONG, MOST_CELLS, sheet_page, strings_of, styles_of, unescaped
 from vrag_ray.corpus.formats.references import held_pictures, is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.unseen import (
@@ -425,7 +425,9 @@ def _comments(archive: zipfile.ZipFile, sheet: str, names: frozenset[str]) -> st
         for part in parts:
             if posixpath.relpath(part, "xl").startswith(kind):
                 for comment in every(tree_of(xml_of(archive, part)), tag):
-                    text = " ".join("".join(inner.text or "" for inner in every(comment, "t", "text")).split())
+                    text = " ".join(
+                        unescaped("".join(inner.text or "" for inner in every(comment, "t", "text"))).split()
+                    )
                     if text:
                         found.setdefault(comment.get("ref", ""), []).append(text)
         lines = found | lines

@@ -114,3 +114,13 @@ def test_parts_are_found_by_their_relations_whatever_they_are_called_and_in_utf_
         assert document[0].get_text().split() == ["Costs", "Paint", "&", "Öl", "42"]
     (notice,) = notices
     assert "the sheet Costs 1 cells are left out: the file does not hold their texts" in notice
+
+
+def test_escaped_characters_are_themselves():
+    cells = (
+        '<c t="inlineStr"><is><t>Wet_x000D_\ndock</t></is></c><c t="str"><v>10_x005F_x0041_</v></c>'
+        '<c t="inlineStr"><is><t>_xD83D__xDE00_ top_xx_</t></is></c>'
+    )
+    page = sheet_page(f'<w xmlns="x"><row>{cells}</row></w>'.encode(), "S", [], PLAIN)
+    read = re.findall(r"<td[^>]*>(.*?)</td>", page.markup, re.DOTALL)
+    assert [" ".join(cell.split()) for cell in read] == ["Wet dock", "10_x0041_", "😀 top_xx_"]

@@ -38,6 +38,7 @@ _GROUNDS = (b"<tablePart", b"<conditionalFormatting", b"<picture")
 """Of a sheet that may have grounds which the styles of its cells do not tell."""
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\b[^>]*\bref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})[\"']")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
+_ESCAPED = re.compile(r"(?:_x[0-9A-Fa-f]{4}_)+")
 _REFERENCE = re.compile(r"([A-Z]+)\d+")
 
 
@@ -304,6 +305,8 @@ def _shown(cell: ElementTree.Element, strings: Sequence[str], styles: Styles) ->
     if kind == "inlineStr":
         return _text(cell)
     value = next((element.text or "" for element in every(cell, "v")), "")
+    if kind == "str":
+        return unescaped(value)
     if kind == "s":
         return strings[int(value)] if _is_held(value, strings) else ""
     if kind == "b":
@@ -327,4 +330,15 @@ def _number(value: str, style: int, styles: Styles) -> str:
 
 def _text(element: ElementTree.Element) -> str:
     aids = {id(text) for aid in every(element, "rPh") for text in every(aid, "t")}
-    return "".join(text.text or "" for text in every(element, "t") if id(text) not in aids)
+    return unescaped("".join(text.text or "" for text in every(element, "t") if id(text) not in aids))
+
+
+def unescaped(text: str) -> str:
+    """``text`` with the characters that Excel writes as ``_x000D_``: those that XML lacks, and what looks like that."""
+    return _ESCAPED.sub(_character, text) if "_x" in text else text
+
+
+def _character(escaped: re.Match[str]) -> str:
+    # Characters beyond the first plane are written as their halves.
+    units = b"".join(bytes.fromhex(unit) for unit in re.findall(r"_x(....)_", escaped[0]))
+    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", " ", units.decode("utf-16-be", "replace"))
