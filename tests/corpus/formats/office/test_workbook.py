@@ -124,3 +124,19 @@ def test_escaped_characters_are_themselves():
     page = sheet_page(f'<w xmlns="x"><row>{cells}</row></w>'.encode(), "S", [], PLAIN)
     read = re.findall(r"<td[^>]*>(.*?)</td>", page.markup, re.DOTALL)
     assert [" ".join(cell.split()) for cell in read] == ["Wet dock", "10_x0041_", "😀 top_xx_"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["Open sheet: Ulm 17 casks"]],
+        [["Fish caught in the port of Bergen in 2023"], ["Cod", "12"], ["Ling", "7"]],
+        [["Port", "Catch of the year 2023 in thousand tonnes"], ["Bergen", "12"]],
+    ],
+)
+def test_titles_and_heads_have_a_line_each_where_the_page_is_broad_enough(tmp_path, rows):
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(xlsx(S=rows))
+    ((part,), _) = laid_out(path, Format.XLSX)
+    with part.open() as document:
+        assert document[0].get_text().splitlines() == ["S", *(cell for row in rows for cell in row)]

@@ -32,6 +32,8 @@ a balance sheet has."""
 BROADEST, LETTER, PADDING = 6_000, 5.5, 26
 """Points of a table, of a letter and around each cell: further columns follow on pages of their own, behind the first
 column again."""
+ROOM = 1_500
+"""Points that a table has on the least page."""
 MOST_EXACT = 1e15
 """Of numbers with all their digits."""
 _GROUNDS = (b"<tablePart", b"<conditionalFormatting", b"<picture")
@@ -236,10 +238,17 @@ def _blocks(rows: Mapping[int, Mapping[int, str]], columns: Sequence[int]) -> It
 def _table(rows: Mapping[int, Mapping[int, str]], columns: Sequence[int], spans: Mapping[tuple[int, int], int]) -> str:
     """The ``columns`` of the rows as HTML. A line that stands alone, as a title does, goes on across the others."""
     lines: list[str] = []
-    has_head = False
+    longest = {
+        column: max(len(row.get(column, "")) for row in rows.values() if len(row) > 1 or len(columns) == 1)
+        for column in columns
+    }
+    # On a page that is broad enough, heads have a line each too.
+    has_head = sum(min(letters, LONGEST_LINE) * LETTER + PADDING for letters in longest.values()) <= ROOM
     for number, row in rows.items():
         if len(row) == 1 and columns[0] in row:
-            lines.append(f'<td class="{HEAD}" colspan="{len(columns)}">{escape(row[columns[0]])}</td>')
+            title = row[columns[0]]
+            look = f' class="{HEAD}"' if len(title) > LONGEST_LINE else ""
+            lines.append(f'<td{look} colspan="{len(columns)}">{escape(title)}</td>')
             continue
         line, end = "", 0
         for column in columns:
