@@ -349,3 +349,14 @@ def test_a_document_whose_parts_are_elsewhere_is_read_with_its_headers_and_witho
     with part.open() as document:
         assert document[0].get_text().split() == ["Port", "Act", "Quay", "7"]
     assert any("2 words" in notice for notice in notices)
+
+
+def test_the_words_of_wordart_are_read_and_those_of_a_watermark_are_not():
+    vml = 'xmlns:v="urn:schemas-microsoft-com:vml"'
+    kind = f'<v:shapetype {vml}><v:textpath on="t"/></v:shapetype>'
+    shapes = "".join(
+        f'<w:p><w:r><w:pict>{kind}<v:shape {vml} id="{name}"><v:textpath string="{words}"/></v:shape>'
+        "</w:pict></w:r></w:p>"
+        for name, words in (("Fair", "Sluice Fair 1998"), ("PowerPlusWaterMarkObject7", "DRAFT"))
+    )
+    assert words_of(docx_of(paragraph("Before") + shapes + paragraph("After"))) == "Before Sluice Fair 1998 After"

@@ -52,6 +52,9 @@ br[type='page'] => hr
 """
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _TEXT_BOX = "{urn:schemas-microsoft-com:vml}textbox"
+_WORDART = "textpath"
+_WATERMARK = "WaterMark"
+"""In what Word calls the shape of one. It is WordArt, and lies across every page."""
 _UNWRAPPED = frozenset(("fldSimple", "dir", "bdo", "ruby", "rubyBase", "AlternateContent", "Choice"))
 """Elements that mammoth passes over with the words in them."""
 _LEFT_OUT = frozenset(("rubyPr", "rt", "Fallback"))
@@ -158,10 +161,8 @@ class _Rewriting:
         self._relations = relations_of(self._archive, name, self._names)
         for paragraph in list(every(root, "p")):
             if (number := self._numbering.number_of(paragraph)) and _shows_something(paragraph):
-                run = ElementTree.Element(f"{_WORD}r")
-                run.append(_text(number))
                 # A paragraph with a number has properties, which come first.
-                paragraph.insert(1, run)
+                paragraph.insert(1, _run(number))
         self._rewrite(root)
         return root
 
@@ -193,16 +194,16 @@ class _Rewriting:
 
     def _made_of(self, element: ElementTree.Element) -> Iterator[ElementTree.Element]:
         tag = tag_of(element)
-        if tag in _LEFT_OUT:
+        if tag in _LEFT_OUT or (tag == "shape" and _WATERMARK in element.get("id", "")):
             return
         if tag == "altChunk":
             yield from self._chunk(element)
+        elif tag == _WORDART:
+            yield from map(_text_box, filter(None, [element.get("string")]))
         elif tag == "drawing":
             yield from self._drawn(element)
         elif tag in ("oMath", "oMathPara"):
-            run = ElementTree.Element(f"{_WORD}r")
-            run.append(_text(formula_line(element)))
-            yield run
+            yield _run(formula_line(element))
         elif tag == "tbl":
             self._rewrite(element)
             yield element
@@ -211,12 +212,9 @@ class _Rewriting:
             self._rewrite(element)
             yield from element
         else:
-            if tag == "r" and next(every(element, "footnoteReference", "endnoteReference"), None) is not None:
-                # mammoth raises the mark itself; raised twice it would stand on a line of its own.
-                for properties in every(element, "rPr"):
-                    properties[:] = [inner for inner in properties if tag_of(inner) != "vertAlign"]
-            if tag in _SAME:
-                element.tag = f"{_WORD}{_SAME[tag]}"
+            if tag == "r":
+                _lower_mark(element)
+            element.tag = f"{_WORD}{_SAME[tag]}" if tag in _SAME else element.tag
             self._rewrite(element)
             yield element
             if tag == "fldChar" and (choices := child(element, "ffData", "ddList")) is not None:
@@ -286,6 +284,13 @@ def _chosen(choices: ElementTree.Element) -> str:
     return entries[int(number)] if number.isdecimal() and int(number) < len(entries) else ""
 
 
+def _lower_mark(run: ElementTree.Element) -> None:
+    """mammoth raises the mark of a note itself; raised twice it would stand on a line of its own."""
+    if next(every(run, "footnoteReference", "endnoteReference"), None) is not None:
+        for properties in every(run, "rPr"):
+            properties[:] = [inner for inner in properties if tag_of(inner) != "vertAlign"]
+
+
 def _shows_something(paragraph: ElementTree.Element) -> bool:
     return any(tag_of(inner) in _SHOWN or (tag_of(inner) == "t" and inner.text) for inner in paragraph.iter())
 
@@ -302,6 +307,19 @@ def _text(words: str) -> ElementTree.Element:
     element = ElementTree.Element(f"{_WORD}t")
     element.text = words
     return element
+
+
+def _run(words: str) -> ElementTree.Element:
+    run = ElementTree.Element(f"{_WORD}r")
+    run.append(_text(words))
+    return run
+
+
+def _text_box(words: str) -> ElementTree.Element:
+    box = ElementTree.Element(_TEXT_BOX)
+    paragraph = ElementTree.SubElement(ElementTree.SubElement(box, f"{_WORD}txbxContent"), f"{_WORD}p")
+    paragraph.append(_run(words))
+    return box
 
 
 def _page_break() -> ElementTree.Element:
