@@ -1,3 +1,4 @@
+import base64
 import binascii
 from email.message import EmailMessage
 
@@ -335,3 +336,24 @@ def test_the_name_of_an_attachment_in_utf_8_under_another_name_is_read(name: str
     stated = f"Content-Disposition: attachment; {name}\n\n".encode()
     [attached] = read_eml(head + stated + b"Herring\n--b--\n").attachments
     assert attached.name == "Größe.txt"
+
+
+@pytest.mark.parametrize("text", ["Grüße vom Wehr, 327 Ellen", "Grüße vom Wehr, 327 Ellen!", "Grüße vom Wehr, 327 Ell"])
+@pytest.mark.parametrize("padding", ["=", ""])
+def test_the_footer_of_a_mailing_list_behind_base64_is_text_and_no_part_of_a_file(text, padding):
+    encoded = base64.b64encode(text.encode()).decode().replace("=", padding)
+    footer = "____\nHafen mailing list\n"
+    head = "Content-Transfer-Encoding: base64\nContent-Type: "
+    mail = read_eml(f"{head}text/plain; charset=utf-8\n\n{encoded}\n{footer}".encode())
+    assert mail.body == f"{text}\n{footer.strip()}"
+    ((file),) = read_eml(f"{head}image/png\n\n{encoded}\n\n{footer}".encode()).attachments
+    assert file.data == text.encode()
+
+
+def test_a_damaged_line_of_base64_is_no_footer():
+    data = bytes(range(180))
+    lines = base64.encodebytes(data).decode().splitlines()
+    lines[1] = f"!{lines[1]}"
+    head = "Content-Transfer-Encoding: base64\nContent-Type: image/png\n\n"
+    (file,) = read_eml((head + "\n".join(lines)).encode()).attachments
+    assert file.data == data

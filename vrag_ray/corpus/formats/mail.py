@@ -72,6 +72,9 @@ _BEFORE_A_MESSAGE = re.compile(rb"(?:\A|\n\r?\n)From [^\n]*\d\d:\d\d[^\n]*\n(?=[
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _ENCODED_WORD = re.compile(r"=\?[^?\s]{1,60}\?([bBqQ])\?([^?\s]*)\?=")
 _ENCODED_WORDS = re.compile(r"=\?([^?\s]{1,60})\?[bBqQ]\?[^?\s]*\?=(?:\s+=\?\1\?[bBqQ]\?[^?\s]*\?=)*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+LEAST_OF_BASE64 = 60
+"""Characters of a full line of it."""
 _FILE = re.compile(r"\s*(?:cid:\S*|[^\s.]+\.(?:png|jpe?g|gif|bmp|svg|webp))\s*$", re.IGNORECASE)
 """What programs write where an author states no words for a picture."""
 _DELIVERY_STATUS = "message/delivery-status"
@@ -157,8 +160,8 @@ def read_eml(data: bytes) -> Mail:
         elif part.get_content_type() == _DELIVERY_STATUS:
             reports += [block.as_string().strip() for block in part.iter_parts()]
         else:
-            content = part.get_payload(decode=True)
-            if isinstance(content, bytes) and content:
+            content, _ = _content_of(part)
+            if content:
                 name = _name_of(part) or f"part {number}{_suffix_of(part)}"
                 attached.append(Attachment(_plain_name(name), content))
     return Mail(headers, "\n\n".join(filter(None, [body.strip(), *reports])), tuple(attached))
@@ -292,9 +295,38 @@ def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
             yield from _leaves(part)
 
 
-def _text_of(part: EmailMessage) -> str:
+def _content_of(part: EmailMessage) -> tuple[bytes, bytes]:
+    """The decoded content of a part, and the text behind its base64: mailing lists put their footer there as it is."""
     data = part.get_payload(decode=True)
-    if not isinstance(data, bytes) or not data:
+    raw = part.get_payload()
+    if not isinstance(data, bytes) or not isinstance(raw, str):
+        return b"", b""
+    if str(part.get("Content-Transfer-Encoding", "")).strip().casefold() != "base64":
+        return data, b""
+    lines = [line.strip() for line in raw.splitlines()]
+    end = next(
+        (
+            number + line.endswith("=")
+            for number, line in enumerate(lines)
+            if line.endswith("=") or not _BASE64.fullmatch(line)
+        ),
+        len(lines),
+    )
+    behind = lines[end:]
+    if not any(behind) or any(len(line) >= LEAST_OF_BASE64 and _BASE64.fullmatch(line) for line in behind):
+        # All of it, or with a damaged line.
+        return data, b""
+    encoded = "".join(lines[:end]).rstrip("=")
+    # A single sign behind the last four holds no byte.
+    encoded = encoded[:-1] if len(encoded) % 4 == 1 else encoded
+    data = base64.b64decode(encoded + "=" * (-len(encoded) % 4))
+    return data, "\n".join(behind).strip().encode("utf-8", "surrogateescape")
+
+
+def _text_of(part: EmailMessage) -> str:
+    data, behind = _content_of(part)
+    data = data.rstrip() + b"\n" + behind if behind else data
+    if not data:
         return ""
     try:
         text = stated_text(data, part.get_content_charset("")).text
