@@ -31,6 +31,13 @@ def lines(html: str, tmp_path: Path) -> list[str]:
         ("<svg><foreignObject><div>Start <b>here</b></div></foreignObject></svg>", ["Start here"]),
         ("<svg style='display:none'><text y='9'>no</text></svg><p>Seen</p>", ["Seen"]),
         ("<svg><text y='9' style='display:none'>no</text></svg><p>Seen</p>", ["Seen"]),
+        (
+            "<p>Berth <select><optgroup label=o><option>North 7<option selected value='s'>South 8</option></optgroup>"
+            "<option>West</select>, now</p>",
+            ["Berth South 8 , now"],
+        ),
+        ("<p><select><option>North</option> <option>South</option></select></p>", ["North South"]),
+        ("<p><select size=2><option selected>North</option> <option>South</option></select></p>", ["North South"]),
         (f'<iframe srcdoc="{FRAME}"></iframe><p>End.</p>', ["27 turbines", "End."]),
         (f'<iframe hidden srcdoc="{FRAME}"></iframe><p>End.</p>', ["End."]),
         (

@@ -35,6 +35,11 @@ _TEXT_INPUTS = frozenset(
     ("", "text", "search", "email", "url", "tel", "number", "date", "time", "datetime-local", "month", "week")
 )
 _BUTTONS = frozenset(("submit", "button", "reset"))
+_SELECT = re.compile(rf"(<select\b{_ATTRIBUTES}>)(.{{0,200000}}?)(?=</select\s*>)", re.IGNORECASE | re.DOTALL)
+_OPTION = re.compile(
+    rf"<option\b{_ATTRIBUTES}>((?:(?!<(?:/?option|/?optgroup|/select)\b).)*)(?:</option\s*>)?",
+    re.IGNORECASE | re.DOTALL,
+)
 _LOOKS = frozenset(("class", "style", "hidden"))
 _LIST_PART = re.compile(rf"<(/?)(ol|ul|menu|li)\b{_ATTRIBUTES}>", re.IGNORECASE)
 _NUMBERINGS = {"a": "lower-alpha", "A": "upper-alpha", "i": "lower-roman", "I": "upper-roman"}
@@ -50,12 +55,14 @@ _ANY_TAG = re.compile(r"<[^>]*>")
 
 def with_drawn_parts(html: str) -> str:
     """``html`` with the words of drawings below them, what inner frames and shadow trees hold in their places, captions
-    before their tables, values of fields, what pictures that are not drawn are called, and lists as they count."""
+    before their tables, values of fields, the choice in closed lists, what pictures that are not drawn are called, and
+    lists as they count."""
     html = _with_shadow_trees(TAG.sub(_with_held_page, html) if "srcdoc" in html else html)
     if _NO_FRAMES.search(html) and "<frameset" in html.lower():
         html = _NO_FRAMES.sub(r"<\1div>", _FRAMES.sub("", html))
     html = with_readings(html)
     html = _CAPTION.sub(r"<div\4>\5</div>\1\3", html)
+    html = _SELECT.sub(_with_choice, html)
     html = _with_counted_lists(TAG.sub(_with_words, html))
     return _with_words_of_drawings(html)
 
@@ -188,6 +195,14 @@ def with_readings(html: str) -> str:
 def _with_reading(found: re.Match[str]) -> str:
     reading = "".join(_ANY_TAG.sub("", part) for part in _READING.findall(found[1])).strip()
     return found[0] if not reading or found[2].isalpha() else f"{found[0]}<span>({reading})</span>"
+
+
+def _with_choice(found: re.Match[str]) -> str:
+    """A closed list with the option alone that is chosen in it; with all where none is, or where it shows several."""
+    size = (_value(found[2], "size") or "").strip()
+    chosen = [option[0] for option in _OPTION.finditer(found[3]) if _value(option[1], "selected") is not None]
+    is_open = _value(found[2], "multiple") is not None or (size.isdecimal() and int(size) > 1)
+    return found[0] if is_open or not chosen else found[1] + chosen[-1]
 
 
 def _value(attributes: str, name: str) -> str | None:
