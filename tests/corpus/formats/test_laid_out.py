@@ -107,6 +107,14 @@ def test_the_encoding_that_a_page_states_is_believed_where_the_bytes_fit_it(sand
     assert "Кран" in units(sandbox, path, "b.fb2", no_ocr, 1)[0].text
 
 
+def test_the_cells_of_a_table_in_a_book_of_fb2_are_words_of_their_own(sandbox, put, no_ocr):
+    rows = (("Fish", "Catch", "Price"), ("Whitefish", "512", "3.20"))
+    table = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    path = put("b.fb2", f"<FictionBook><body><section><table>{table}</table></section></body></FictionBook>".encode())
+    text = units(sandbox, path, "b.fb2", no_ocr, 1)[0].text
+    assert text.split() == [cell for row in rows for cell in row]
+
+
 def test_a_fragment_of_a_web_page_and_a_drawing_are_known_by_name_and_content(sandbox, put, no_ocr):
     fragment = put("c.html", b"<p>The pier is <b>9</b> m wide</p>")
     assert units(sandbox, fragment, "c.html", no_ocr, 1)[0].text.strip() == "The pier is 9 m wide"

@@ -72,6 +72,8 @@ _FOLDERS_OF_FILES = {
 _HIDDEN_FILE = re.compile(r"(?:.*/)?(?:__MACOSX/|\.[^/])")
 _STYLE = f"pre{{white-space:pre-wrap}}rt,rp,rtc{{display:none}}{GAPS}"
 """How a word of Chinese or Japanese is read, which stands above it, would part it."""
+_TABLES = {Format.FB2: "td,th{padding:1px 12px;border:1px solid #bbb}"}
+"""Web pages state how their cells are parted, or ``with_drawn_tables`` does."""
 _STRUCK = (*sorted(STRUCK_TAGS), "strikethrough")
 """The last is the name that it has in FB2."""
 _UNSTRUCK = f"{','.join(_STRUCK)}{{display:none}}"
@@ -179,7 +181,7 @@ def _without_struck(content: Path | bytes, format_: Format) -> tuple[Part, list[
     """
 
     def at(paper: Paper, is_broken: bool, style: str = _STYLE) -> Callable[[], pymupdf.Document]:
-        return partial(_open, content, format_, paper, style + _BROKEN * is_broken)
+        return partial(_open, content, format_, paper, style + _TABLES.get(format_, "") + _BROKEN * is_broken)
 
     whole: Opening = at
     reduced: Opening = partial(at, style=_STYLE + _UNSTRUCK)
