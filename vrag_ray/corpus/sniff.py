@@ -206,8 +206,11 @@ _OFFICE_MAIN = re.compile(rb"ContentType\s*=\s*[\"'][^\"']*?(%b)[^\"']*\.main\+x
 """By which an office file tells what it is, wherever its parts are."""
 _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.DOTALL)
 _SVG = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*|<!DOCTYPE[^>\[]*(?:\[.*?\])?>\s*)*<svg[\s>]", re.I | re.DOTALL
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*|<!DOCTYPE[^>\[]*(?:\[.*?\])?>\s*)*<(?:[\w.-]+:)?svg[\s>]",
+    re.I | re.DOTALL,
 )
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+"""Of UTF-8 and UTF-16."""
 _FB2 = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<FictionBook[\s>]", re.I)
 _MAIL = re.compile(
     rb"(?:From [^\n]*\n)?(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*)*"
@@ -360,6 +363,7 @@ def _by_content(  # noqa: PLR0911, PLR0912
         return Format.PPM
     if claimed in (None, *_MARKUP):
         # A text that shows markup, or XML under its own name, stays a text.
+        head = head.lstrip(b"".join(_MARKS)).replace(b"\0", b"") if head.startswith(_MARKS) else head
         for pattern, format_ in ((_SVG, Format.SVG), (_FB2, Format.FB2), (_HTML, Format.HTML)):
             if pattern.match(head):
                 return format_

@@ -27,6 +27,7 @@ from vrag_ray.corpus.formats.office.word import document_page
 from vrag_ray.corpus.formats.office.workbook import HEAD, LONG, MOST_CELLS, sheet_page, strings_of, styles_of, unescaped
 from vrag_ray.corpus.formats.references import held_pictures, is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
+from vrag_ray.corpus.formats.svg import plain_drawing
 from vrag_ray.corpus.formats.unseen import (
     SHEET,
     STRUCK_TAGS,
@@ -149,15 +150,18 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
 def _markup(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
     """A web page, a book in FB2 or a drawing as browsers show it."""
     data, notice = markup_in_utf8(path.read_bytes())
+    notices = [notice] if notice else []
     if format_ is not Format.FB2:
-        seen = seen_page if format_ is Format.HTML else seen_drawing
         markup = with_written_formulas(data.decode("utf-8", "replace"))
-        markup = seen(for_screen(with_drawn_parts(markup)) if format_ is Format.HTML else markup)
         if format_ is Format.HTML:
-            markup = with_gaps(with_drawn_colours(markup))
+            markup = with_gaps(with_drawn_colours(seen_page(for_screen(with_drawn_parts(markup)))))
+        else:
+            markup, hidden = plain_drawing(markup)
+            markup = seen_drawing(markup)
+            notices += [f"{hidden} words that are hidden in it are left out"] if hidden else []
         data = markup.encode("utf-8", "replace")
     part, left_out = _without_struck(data, format_)
-    return [part], [*([notice] if notice else []), *left_out]
+    return [part], [*notices, *left_out]
 
 
 def _comic(path: Path) -> Path | bytes:
