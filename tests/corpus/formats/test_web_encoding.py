@@ -6,9 +6,12 @@ import codecs
 
 import pytest
 
+from tests.support.documents import decoded
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.mail import read_eml
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
+from vrag_ray.corpus.model import WorkItem
+from vrag_ray.types import DocumentKind
 
 KOREAN, JAPANESE, THAI = "똠방 각하의 창고", "①髙橋の倉庫", "ประภาคารสูง 45 เมตร"
 STATED = [
@@ -17,6 +20,8 @@ STATED = [
     (KOREAN, "windows-949", "cp949"),
     (JAPANESE, "Shift_JIS", "cp932"),
     (JAPANESE, "x-sjis", "cp932"),
+    ("①髙橋", "Shift_JIS", "cp932"),
+    ("①", "Shift_JIS", "cp932"),
     (THAI, "windows-874", "cp874"),
     (f"“{THAI}”", "TIS-620", "cp874"),
     ("朱镕基会议", "gb2312", "gb18030"),
@@ -35,6 +40,13 @@ def test_pages_and_mails_are_read_in_what_browsers_take_their_label_for(text, la
     head = f"Subject: =?{label}?B?{encoded}?=\nContent-Type: text/plain; charset={label}\n"
     mail = read_eml(f"{head}Content-Transfer-Encoding: 8bit\n\n".encode() + text.encode(codec))
     assert (mail.headers["Subject"], mail.body) == (text, text)
+
+
+def test_xml_is_read_in_the_encoding_that_it_states(sandbox, put, options):
+    path = put("a.xml", f'<?xml version="1.0" encoding="windows-874"?><r><i>{THAI}</i></r>'.encode("cp874"))
+    assert sandbox.probe(path, "a.xml").notices == ()
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "a.xml"), options)
+    assert unit.text.strip() == f"r i: {THAI}"
 
 
 def test_a_page_in_another_encoding_than_it_states_is_not_read_in_an_extension_of_that():

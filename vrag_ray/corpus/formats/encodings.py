@@ -284,13 +284,16 @@ def is_unlikely(data: bytes, encoding: str) -> bool:
     Of encodings without an alphabet here nothing is known.
     """
     head = data[:LOOKED_AT]
-    stated = codecs.lookup(encoding).name
-    read = ((candidate, *_in_candidate(head, candidate, "replace")) for candidate in _CANDIDATES)
-    scores = {
-        codecs.lookup(name).name: candidate.score(text) * candidate.prior
-        for candidate, text, name in read
-        if "\ufffd" not in text
-    }
+    stated, scores = codecs.lookup(encoding).name, dict[str, float]()
+    for candidate in _CANDIDATES:
+        text, name = _in_candidate(head, candidate, "replace")
+        if name != candidate.name and codecs.lookup(name).name == stated:
+            # What the extension alone has is in no common row.
+            text = "".join(char for char in text if char.isascii() or _fits_char(char, candidate.name))
+            if text.isascii():
+                return False
+        if "\ufffd" not in text:
+            scores[codecs.lookup(name).name] = candidate.score(text) * candidate.prior
     return stated in scores and scores[stated] < UNLIKELY * max(scores.values())
 
 

@@ -26,6 +26,7 @@ from vrag_ray.corpus.formats.references import (
 )
 from vrag_ray.corpus.formats.source import Attachment, Opening
 from vrag_ray.corpus.formats.unseen import hidden_notice, struck_notice
+from vrag_ray.corpus.formats.web_encoding import markup_text
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.corpus.windows import LONGEST_WORD, WORD
@@ -206,7 +207,7 @@ class TextSource(SpanSource):
         if format_ is Format.CALENDAR:
             decoded, self._title = read_calendar(data)
         else:
-            decoded = decode_text(unfolded(data))
+            decoded = markup_text(data) if format_ is Format.XML else decode_text(unfolded(data))
         # As many characters: old Macs ended lines so, and a page is cited by its places.
         self._text = LONE_RETURN.sub("\n", decoded.text)
         self._notices = [decoded.notice] if decoded.notice else []

@@ -24,11 +24,17 @@ _BY_CHANCE = re.compile(r"[\x00-\x7f]*(?:(?<![A-Za-z])[\x80-\u07ff](?![A-Za-z])[
 
 def markup_in_utf8(data: bytes) -> tuple[bytes, str]:
     """Markup in UTF-8, with nothing in it that says otherwise, since MuPDF knows few encodings; and a notice."""
+    decoded = markup_text(data)
+    return _CHARSET.sub(rb"\1utf-8", decoded.text.encode("utf-8", "replace")), decoded.notice
+
+
+def markup_text(data: bytes) -> DecodedText:
+    """Markup in the encoding that it states, where its bytes are likely in it. The errors are those of
+    ``stated_text``."""
     found = _ENCODING.search(data[:HEAD_BYTES])
     stated = found[1].decode("ascii") if found else ""
     # It could not be found in UTF-16.
-    decoded = stated_text(data, "" if stated.lower().startswith("utf") else stated, is_doubtful=True)
-    return _CHARSET.sub(rb"\1utf-8", decoded.text.encode("utf-8", "replace")), decoded.notice
+    return stated_text(data, "" if stated.lower().startswith("utf") else stated, is_doubtful=True)
 
 
 def stated_text(data: bytes, stated: str, *, is_doubtful: bool = False) -> DecodedText:
