@@ -75,10 +75,10 @@ def _rewrite(
         element.tag = "tspan"
         if start := _START.match(paths.get(_target(element), "")):
             element.attrib.update(x=start[1], y=start[2])
-    kept: list[ElementTree.Element] = []
+    children: list[ElementTree.Element] = []
     for child in element:
         if not _is_drawn(child):
-            # What editors keep of their own.
+            # What an editor stores for itself.
             continue
         if _name(child) == "switch":
             _choose(child)
@@ -87,8 +87,8 @@ def _rewrite(
         if element.tag in _WITH_WORDS and is_hidden:
             hidden += len((inner.tail or "").split())
             inner.tail = ""
-        kept.append(inner)
-    element[:] = kept
+        children.append(inner)
+    element[:] = children
     return hidden
 
 
