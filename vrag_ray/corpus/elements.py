@@ -47,7 +47,7 @@ MARGIN_LINES, LONGEST_FURNITURE = 2, 24
 GAP_OF_MARGIN = 0.8
 """Line heights between a header or a footer and the text, at least."""
 
-BULLET = re.compile(r"^(?:[•·∙⁃▪●○■□◦‣–*\-\uf000-\uf0ff]|\(?(?:\d{1,2}|[a-zA-Z]|[ivx]{1,4})[.)])$")  # noqa: RUF001
+BULLET = re.compile(r"^(?:[•·∙⁃▪●○■□◦‣➢–*\-\uf000-\uf0ff]|\(?(?:\d{1,2}|[a-zA-Z]|[ivx]{1,4})[.)])$")  # noqa: RUF001
 """The mark or the number before an item of a list."""
 _CAPTION = re.compile(
     r"^(?:[Tt]able|TABLE|[Ff]igure|FIGURE|[Ff]ig\.?|[Cc]hart|[Ee]xhibit|[Pp]late|[Mm]ap|[Dd]iagram)\s+"

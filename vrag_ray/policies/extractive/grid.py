@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from vrag_ray.corpus.tables import MAX_CELL_WORDS
 from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, box_of
-from vrag_ray.policies.extractive.lexicon import Term
+from vrag_ray.policies.extractive.lexicon import Term, stems
 from vrag_ray.types import Box
 from vrag_ray.types.months import MONTH
 from vrag_ray.types.superscripts import SUPERSCRIPTS
@@ -28,7 +28,9 @@ AXIS_LABEL = 0.9
 THROUGH_PROSE = 0.5
 """Presence of a header with a paragraph between it and the value: most likely of another table."""
 BETWEEN_PERIODS = 0.5
-"""Presence of a year of the question in a header with a year that it lacks: ``2015 vs. 2014`` heads a change."""
+"""Presence of a year of the question in a header with a year that it lacks, as ``2015 vs. 2014``: a change, which the
+question is not for."""
+_CHANGES = stems("change growth increase decrease difference rise fall drop decline gain")
 
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _PERIOD = re.compile(
@@ -77,6 +79,7 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
                 labels.setdefault(term.stem, []).append(place)
     label_cells = {id(place.cell) for places in labels.values() for place in places}
     years = frozenset(term.stem for term in terms if _YEAR.fullmatch(term.stem))
+    is_for_a_change = any(term.stem in _CHANGES for term in terms)
     heads = {index for index, row in enumerate(page) if _names_periods(row)}
     found: list[Crossing] = []
     for value in _short_cells(page):
@@ -94,7 +97,7 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
                     along_row.setdefault(stem, place)
                 else:
                     share = _column_share(page, place, value)
-                    if stem in years and not years.issuperset(_YEAR.findall(place.cell.text)):
+                    if stem in years and not is_for_a_change and not years.issuperset(_YEAR.findall(place.cell.text)):
                         share *= BETWEEN_PERIODS
                     if share > along_column.get(stem, (0.0, place))[0]:
                         along_column[stem] = (share, place)

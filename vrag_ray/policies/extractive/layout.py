@@ -57,10 +57,12 @@ _UNSPACED_END = re.compile(r"(?<=[。！？])(?=[^」』”’）)\s])")  # noqa
 _NAMED_ROW = re.compile(r"[^:.!?]{1,60}: [^:]*[^:\s], [^:,.!?]{1,60}: ")
 """``crane: Odin, tonnes: 73``"""
 _ITEM = re.compile(
-    r"[-*+•–▪●>|]\s|\d{1,3}[.)]\s|(?:[A-Z0-9][^\s:]*)(?: [^\s:]+){0,3}: \S"  # noqa: RUF001
+    r"[-*+•·–▪●◦○➢>|]\s|\d{1,3}[.)]\s|\((?:\d{1,2}|[a-z]|[ivx]{1,4})\)\s|(?:[A-Z0-9][^\s:]*)(?: [^\s:]+){0,3}: \S"  # noqa: RUF001
     r"|\[?\d{4}-\d\d-\d\d\b|\[?\d\d:\d\d:\d\d\b"
 )
 """The first line of an item of a list, of what stands behind a label, of an entry of a log."""
+_ITEM_NUMBER = re.compile(r"\(?(\d{1,3})[.)]")
+_INTRODUCES = re.compile(r"[^:]*(?::|\b(?:following|as follows)\b[^.:]*\.?)\W*", re.IGNORECASE)
 _KEY = re.compile(r"[\w.\"'-]{1,40}(?::| =)(?:\s|$)")
 """``port: 8471`` where the line above is one too."""
 
@@ -272,26 +274,38 @@ def _of_lines(lines: Sequence[Sequence[Word]], row_of: Mapping[int, int], aspect
             current = []
 
 
+def introduces(text: str) -> bool:
+    """Whether ``text`` says that a list follows, and is not followed on its line by what it announces."""
+    return _INTRODUCES.fullmatch(text) is not None
+
+
 def items_below(spans: Sequence[Span], place: int) -> Sequence[Span]:
     """The items of the list right below the span at ``place``, with all of their sentences; at least two, or none.
 
-    All items have marks of one kind, as bullets or numbers; items within items belong to them.
+    All items have marks of one kind, as bullets, or numbers that rise; items within items belong to them. An item of a
+    list has no items of its own kind, and what introduces another list ends one.
     """
-    kinds = [_mark(span) for span in spans[place + 1 :]]
-    if not kinds or not kinds[0]:
+    kind = _mark(spans[place + 1]) if place + 1 < len(spans) else ""
+    if not kind or _mark(spans[place]) == kind:
         return ()
-    ends = [0]
-    for at in range(1, len(kinds)):
-        length = sum(len(span.text) + 1 for span in spans[place + 1 : place + 2 + at])
-        if (
-            at > ends[-1] + BETWEEN_ITEMS
-            or length > LONGEST_LIST
-            or (not kinds[at] and spans[place + 1 + at].is_heading)
-        ):
+    ends, number, length = [place + 1], _number(spans[place + 1]), len(spans[place + 1].text)
+    for at in range(place + 2, len(spans)):
+        span, mark = spans[at], _mark(spans[at])
+        length += len(span.text) + 1
+        is_next = mark == kind and (number is None or (_number(span) or 0) > number)
+        is_other = not mark and (span.is_heading or introduces(span.text))
+        if is_other or (mark == kind and not is_next) or at > ends[-1] + BETWEEN_ITEMS or length > LONGEST_LIST:
             break
-        if kinds[at] == kinds[0]:
+        if is_next:
             ends.append(at)
-    return spans[place + 1 : place + 2 + ends[-1]] if len(ends) > 1 else ()
+            number = _number(span)
+    return spans[place + 1 : ends[-1] + 1] if len(ends) > 1 else ()
+
+
+def _number(span: Span) -> int | None:
+    """The number that an item of a list begins with."""
+    found = _ITEM_NUMBER.match(span.text)
+    return int(found[1]) if found is not None else None
 
 
 def _mark(span: Span) -> str:
@@ -405,7 +419,8 @@ def text_sentences(text: str) -> list[Span]:
         for word, following in zip_longest(words, words[1:], fillvalue=""):
             current.append(word)
             begins = not following.lstrip(_OPENING + "'([")[:1].islower()
-            ends = begins and _ends_sentence(word, following) and not _is_caption_number(current[:3])
+            is_mark = len(current) == 1 and _ORDINAL.match(word) is not None
+            ends = begins and _ends_sentence(word, following) and not (is_mark or _is_caption_number(current[:3]))
             if not following or ((ends or len(current) >= MAX_SENTENCE_WORDS) and not is_led):
                 found.append(Span(" ".join(current)))
                 current = []

@@ -18,7 +18,7 @@ from vrag_ray.policies.extractive.answer_spans import shortest_answer
 from vrag_ray.policies.extractive.coverage import MISSING_BELOW, MISSING_SPECIFIC, PRESENCE, Yardstick
 from vrag_ray.policies.extractive.cut_page import Columns, CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
-from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, items_below
+from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, introduces, items_below
 from vrag_ray.policies.extractive.lexicon import is_informative, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
 from vrag_ray.types import Box, PageText, PassageKind
@@ -59,7 +59,6 @@ _CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECA
 _YEARS = re.compile(r"\W*(?:(?:1[89]|20)\d\d\W*){2,}")
 """The years below a chart or above a table, and nothing else."""
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
-_INTRODUCES = re.compile(r".*(?::|\b(?:following|as follows)\b[^.]*[.:]?)\W*", re.IGNORECASE | re.DOTALL)
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 
 
@@ -214,8 +213,9 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
             )
         moment = caption is not None and part.kind is AnswerKind.MOMENT
         answer = "" if moment else _shortest(part, span.text)
-        factor = 1.0 if moment or items else _fitness(part, span, answer)
-        factor *= MISSING_SPECIFIC if _tells_another(part, presence) else 1.0
+        is_list = bool(items) and part.kind is AnswerKind.STATEMENT
+        factor = 1.0 if moment or is_list else _fitness(part, span, answer)
+        factor *= MISSING_SPECIFIC if _lacks_measure(part, presence) else 1.0
         factor *= UNTIMED if captions and caption is None else 1.0
         in_margin = place in page.parts.margins and not (part.wants_passage or part.is_contact)
         factor *= IN_MARGIN if in_margin else 1.0
@@ -274,7 +274,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
             else:
                 answer = _named_by_head(part, row, shares, yardstick) or answer
         factor = HEADS_ALONE if _are_heads(part, row.stems, page.parts.head_rows.get(place)) else 1.0
-        factor *= MISSING_SPECIFIC if _names_another(part, row, presence) else 1.0
+        factor *= MISSING_SPECIFIC if _lacks_measure(part, presence) else 1.0
         found.append(
             Match(
                 page.sighting.id,
@@ -331,7 +331,7 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
             continue
         titled = _titled(page, crossing.row)
         presence = {name: max(crossing.aligned.get(name, 0.0), titled[name], around[name]) for name in titled}
-        factor = MISSING_SPECIFIC if _names_another(part, page.parts.rows[crossing.row], presence) else 1.0
+        factor = MISSING_SPECIFIC if _lacks_measure(part, presence) else 1.0
         found.append(
             Match(
                 page.sighting.id,
@@ -351,30 +351,30 @@ def _items(part: Part, spans: Sequence[Span], place: int) -> Sequence[Span]:
     """The items of a list that answer with the span above them: it introduces them, or is their heading where the
     question is for several things."""
     span = spans[place]
-    if part.kind is not AnswerKind.STATEMENT or part.sentence or part.phrases:
+    if part.kind not in (AnswerKind.STATEMENT, AnswerKind.DATE, AnswerKind.NAME) or part.sentence or part.phrases:
         return ()
-    if _INTRODUCES.fullmatch(span.text) or (part.is_for_a_list and span.is_heading):
+    if introduces(span.text) or (part.is_for_a_list and span.is_heading):
         return items_below(spans, place)
     return ()
 
 
-def _names_another(part: Part, row: Row, presence: Mapping[str, float]) -> bool:
-    """Whether a row is of another thing: its label has words that the question lacks, and the noun that the question is
-    for stands nowhere near it. "Total current assets" is no current ratio."""
-    return bool(part.head) and presence[part.head] < MISSING_BELOW and _says_more(row.cells[0].text, part)
-
-
-def _tells_another(part: Part, presence: Mapping[str, float]) -> bool:
-    """The same of a sentence, which may have another word for the noun unless that is counted or computed."""
-    return part.names_its_figure and presence[part.head] < MISSING_BELOW
+def _lacks_measure(part: Part, presence: Mapping[str, float]) -> bool:
+    """Whether the question is for a measure that stands nowhere near: "Total current assets" is no current ratio."""
+    return presence.get(part.measure, 1.0) < MISSING_BELOW
 
 
 def _titled(page: _Page, place: int) -> dict[str, float]:
     """Presence of each word by virtue of the rows above: the header and the title of a table or chart."""
     rows = page.parts.rows
     above = range(max(0, place - TITLE_ROWS), place)
-    # A row of figures with a name of its own is beside this one, and no title of it.
-    titles = [at for at in above if _CAPTION.match(rows[at].text) or not (rows[at].is_prose or _is_named(rows[at]))]
+    # A row of figures with a name of its own is no title of this one, but for the row that this one is a part of.
+    group = next((at for at in reversed(above) if _is_named(rows[at]) and not _is_part(rows, at)), -1)
+    group = group if _is_named(rows[place]) and _is_part(rows, place) else -1
+    titles = [
+        at
+        for at in above
+        if at == group or _CAPTION.match(rows[at].text) or not (rows[at].is_prose or _is_named(rows[at]))
+    ]
     prose = [at for at in above if rows[at].is_prose]
     return {
         stem: PRESENCE.beside
@@ -391,6 +391,13 @@ def _is_named(row: Row) -> bool:
     label, *values = row.cells
     figured = [cell.text for cell in values if cell.words and is_figure(cell.words[-1].text)]
     return bool(figured) and any(map(str.isalpha, label.text)) and not all(map(_YEAR.fullmatch, figured))
+
+
+def _is_part(rows: Sequence[Row], place: int) -> bool:
+    """Whether a row of figures is a part of one above: its name begins with a small letter or a figure, as ``of which
+    fish``, or several rows of the page have it."""
+    name = rows[place].cells[0].text
+    return not name[:1].isalpha() or name[0].islower() or sum(row.cells[0].text == name for row in rows) > 1
 
 
 def _is_question(text: str) -> bool:

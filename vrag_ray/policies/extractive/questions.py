@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate, pairwise
@@ -17,7 +16,6 @@ from vrag_ray.policies.extractive.lexicon import (
     is_informative,
     phrases,
     stem,
-    stems,
     terms,
     tokens,
 )
@@ -46,11 +44,11 @@ class Part:
 
     ``wants_passage``: no more is looked for than the place where the words stand, as with a sentence, or with a
     quotation and where it is said. ``pages`` are the numbers of the pages that it is about. ``sentence`` has the words
-    of a part that asks nothing, in a row, "" for others. ``head`` is the stem of the noun that the question is for:
-    that of "ratio" in "What is the current ratio of Acme?", of "cranes" in "How many cranes are there?"; "" where it is
-    unclear. ``undivided`` is the clause of which this is a side, where ``joined`` may as well be a single name, as
-    "cash and cash equivalents" is. ``about`` is the subject of the part before it, for which a pronoun of this part may
-    stand: it is searched for, but an answer need not repeat it.
+    of a part that asks nothing, in a row, "" for others. ``measure`` is the stem of the measure that is made of other
+    figures, as in "the current ratio of Acme"; "" for other questions. ``undivided`` is the clause of which this is a
+    side, where ``joined`` may as well be a single name, as "cash and cash equivalents" is. ``about`` is the subject of
+    the part before it, for which a pronoun of this part may stand: it is searched for, but an answer need not repeat
+    it.
     """
 
     text: str
@@ -60,7 +58,7 @@ class Part:
     wants_passage: bool = False
     pages: frozenset[int] = frozenset()
     sentence: str = ""
-    head: str = ""
+    measure: str = ""
     undivided: str = ""
     joined: str = ""
     about: str = ""
@@ -79,12 +77,6 @@ class Part:
     def is_for_a_list(self) -> bool:
         """Whether several things answer it: "Which ports …", "List the …"."""
         return self.kind is AnswerKind.STATEMENT and _SEVERAL.match(self.text) is not None
-
-    @property
-    def names_its_figure(self) -> bool:
-        """Whether a sentence with the figure must have the noun ``head``: it is counted, or a measure whose parts are
-        other figures."""
-        return bool(self.head) and (_COUNTS.match(self.text) is not None or self.head in _COMPUTED)
 
     @property
     def is_negated(self) -> bool:
@@ -226,33 +218,12 @@ _SEVERAL = re.compile(
     r"(?:what|which)\s+(?:[\w-]+\s+){0,3}?[\w-]+[^\Ws]s\b(?!\s+(?:is|was|has|does)\b))",
     re.IGNORECASE,
 )
-_VERBS = r"is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|must|may"
-_BEHIND_A_NOUN = (
-    r"of|in|for|at|on|as|during|from|by|per|to|between|among|under|with|within|using|according|there|that|which|who|"
-    rf"when|{_VERBS}"
-)
-_THING = r"((?:(?!{end})[^\s,?]+\s+){{0,5}}?(?!{end})[^\s,?]+)\s*(?={end}|\W*$)"
-_HEADS = (
-    re.compile(
-        r"^\W*(?:and\s+)?what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+"
-        + _THING.format(end=rf"\b(?:{_BEHIND_A_NOUN})\b"),
-        re.IGNORECASE,
-    ),
-    # "How many ships came to …" has its verb before the preposition.
-    re.compile(
-        r"^\W*(?:and\s+)?how\s+(?:many|much)\s+" + _THING.format(end=rf"\b(?:of|there|{_VERBS})\b"), re.IGNORECASE
-    ),
-    re.compile(rf"^\W*(?:and\s+)?how\s+(?:many|much)\s+([^\s,?]+)\s+[^\s,?]+\s+(?={_BEHIND_A_NOUN}\b)", re.IGNORECASE),
-)
-_COUNTS = re.compile(r"^\W*(?:and\s+)?how\s+many\b", re.IGNORECASE)
-_COMPUTED = stems("ratio turnover margin cycle average median mean difference gap sum change growth increase decrease")
-_UNIT = re.compile(
-    r"(?:kilo|centi|milli)?(?:met(?:re|er)|gram|lit(?:re|er)|(?:giga|mega)?watt)s?(?:-hours?)?|km|kg|tonn?e?s?|[kmg]wh?|miles?|"
-    r"feet|foot|inch(?:es)?|acres?|hectares?|seconds?|minutes?|hours?|days?|weeks?|months?|years?|cents?|dollars?|euros?|"
-    r"pounds?|francs?|yen|degrees?|percent|times?|people|persons?|inhabitants?|residents?",
+_MEASURE = re.compile(
+    r"^\W*(?:and\s+)?what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?:\S+\s+){0,5}?(ratio|turnover|margin|difference)s?\b"
+    r"(?=\s+(?:of|in|for|at|on|as|during|from|by|per|between|is|was)\b|\W*$)",
     re.IGNORECASE,
 )
-"""Written by a sign, or by another word, beside the figure."""
+"""Figures that are made of others: these, on a page, are no answer."""
 _NOT = re.compile(r"\b(?:not|never|cannot)\b|n['’]t\b", re.IGNORECASE)  # noqa: RUF001
 _NO = re.compile(r"\b(?:no|none|without)\b", re.IGNORECASE)
 _QUESTION = re.compile(rf"^\W*(?:and\s+)?(?:{_ASK}|should|could|would|will|may|might|has|have|had)\b", re.IGNORECASE)
@@ -371,24 +342,15 @@ def passage_part(text: str) -> Part:
 
 def part_of(text: str, *, in_moment: bool = False) -> Part:
     """A question that is not divided any more. ``in_moment``: it stands beside one for a moment of a video."""
-    words = _terms(text)
     return Part(
         text,
         _kind(text, in_moment=in_moment),
-        words,
+        _terms(text),
         phrases(text),
         pages=frozenset(int(page) if page else _ORDINALS.index(nth.lower()) + 1 for page, nth in _PAGE.findall(text)),
         sentence=_sentence(text),
-        head=_head(text, words),
+        measure=stem(found[1]) if (found := _MEASURE.match(text)) is not None else "",
     )
-
-
-def _head(text: str, words: Sequence[Term]) -> str:
-    """The stem of the last word of the thing that ``text`` is for, where that is one of ``words`` and no name."""
-    found = next((match for pattern in _HEADS if (match := pattern.match(text)) is not None), None)
-    noun = next(reversed(tokens(found[1])), "") if found else ""
-    last = "" if _UNIT.fullmatch(noun) else stem(noun)
-    return last if any(term.stem == last and not term.specific for term in words) else ""
 
 
 def _terms(text: str) -> tuple[Term, ...]:
