@@ -187,3 +187,11 @@ def test_a_comment_that_does_not_end_hides_the_rest_of_a_sheet() -> None:
 )
 def test_rules_for_names_that_a_page_lacks_are_left_out(sheet: str, left: str) -> None:
     assert applicable(sheet, {"a", "c", "md:a"}) == left
+
+
+def test_what_a_script_fades_in_is_read(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text('<link rel="stylesheet" href="a.css"><p class="reveal">Open since 1966</p>')
+    (tmp_path / "a.css").write_text(".reveal{color:red;opacity:0;transition:1s}.reveal{opacity:0.5}")
+    page, names = with_local_sheets(tmp_path / "page.html", tmp_path)
+    assert names == "a.css"
+    assert b"opacity:0;" not in page and b"color:red" in page and b"opacity:0.5" in page

@@ -50,6 +50,8 @@ _ASIDE = re.compile(r"\([^()]{0,1000}\)|\[[^\[\]]{0,1000}\]")
 """What a selector excludes or states of attributes, in part."""
 _NAME = re.compile(r"[.#]((?:[\w-]|\\[^0-9a-fA-F\s])++)(?!\\)")
 _HELD = re.compile(r"\bdata:image/", re.IGNORECASE)
+_FADED = re.compile(r"\bopacity\s{0,9}:\s{0,9}(?:0?\.)?0{1,9}%?\s{0,9}(?:!important\s{0,9})?(?=[;}])", re.IGNORECASE)
+"""How pages begin that scripts fade in: the script, which a saved page may lack, shows it in the end."""
 
 
 @dataclass
@@ -228,7 +230,7 @@ def _decoded(data: bytes) -> str | None:
 
 def _embedded(sheet: str) -> str:
     """Rules in ASCII that nothing ends but their element, and whose pictures are none of the page's own."""
-    sheet = _HELD.sub("held:", sheet.replace("<!--", "").replace("-->", "").replace("</", "<\\/"))
+    sheet = _FADED.sub("", _HELD.sub("held:", sheet.replace("<!--", "").replace("-->", "").replace("</", "<\\/")))
     return "".join(letter if letter < "\x80" else f"\\{ord(letter):x} " for letter in sheet)
 
 

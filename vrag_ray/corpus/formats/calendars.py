@@ -16,6 +16,8 @@ from vrag_ray.corpus.formats.encodings import DecodedText, decode_text
 from vrag_ray.corpus.formats.web_encoding import stated_text
 from vrag_ray.corpus.model import DecodeError
 
+LONGEST_OF_RECORD = 80
+"""Characters of a property that stands on the line of its component; others are texts of their own."""
 _BEGIN = re.compile(rb"\s*BEGIN:(?:VCALENDAR|VCARD)\b", re.IGNORECASE)
 _FOLD = re.compile(rb"\r?\n[ \t]")
 _ESCAPE_OF_BYTES = re.compile(rb"\\([\\,;nN])")
@@ -75,8 +77,9 @@ def unfolded(data: bytes) -> bytes:
 
 
 def read_calendar(data: bytes) -> tuple[DecodedText, str]:
-    """What a calendar file or contact cards say, a line a property and a blank line between components, with a notice
-    of a guessed encoding; and a title, "" where there is none. Other ``data`` is the text that it is.
+    """What a calendar file or contact cards say, a component on a line as records of other formats are, with its
+    description below it and a blank line between components, and a notice of a guessed encoding; and a title, "" where
+    there is none. Other ``data`` is the text that it is.
 
     Raises:
         DecodeError: binary data, damaged text, or an encoding that cannot be detected.
@@ -91,7 +94,8 @@ def read_calendar(data: bytes) -> tuple[DecodedText, str]:
             continue
         title, lines = _shown(component)
         titles.append(title)
-        parts.append("\n".join(lines))
+        short = [line for line in lines if len(line) <= LONGEST_OF_RECORD and "\n" not in line]
+        parts.append("\n".join([", ".join(short), *(line for line in lines if line not in short)]))
     if not parts:
         return decode_text(unfolded(data)), ""
     if calendar:
