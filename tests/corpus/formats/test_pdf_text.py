@@ -513,6 +513,57 @@ def test_signs_that_ocr_bears_out_and_figures_are_believed() -> None:
     assert read(page, OcrText("unread", ()), strip="@{%s}*").text.splitlines()[1:] == ["@{%s}*", "(12.4%) +3,100 $5"]
 
 
+UNTOLD = "Count of the birds that were ringed on the northern weir in May"
+
+
+def in_type3(text: str, code_of: Callable[[str], int], name: str) -> pymupdf.Page:
+    """A page of one line in a Type 3 font that tells no letters: ``code_of`` gives the code of each."""
+    letters = sorted(set(text) - {" "})
+    codes = {letter: code_of(letter) for letter in letters}
+    document = pymupdf.open()
+    page = document.new_page(width=595, height=842)
+    names = {letter: name.format(number, codes[letter]) for number, letter in enumerate(letters)}
+    glyph = document.get_new_xref()
+    document.update_object(glyph, "<<>>")
+    document.update_stream(glyph, b"600 0 0 0 600 700 d1 0 0 150 700 re 350 0 150 500 re f")
+    font = document.get_new_xref()
+    differences = " ".join(f"{code} /{names[letter]}" for letter, code in codes.items())
+    procedures = " ".join(f"/{of_letter} {glyph} 0 R" for of_letter in names.values())
+    document.update_object(
+        font,
+        "<</Type/Font/Subtype/Type3/FontBBox[0 0 600 700]/FontMatrix[.001 0 0 .001 0 0]/Resources<<>>"
+        f"/CharProcs<<{procedures}>>/Encoding<</Type/Encoding/Differences[{differences}]>>"
+        f"/FirstChar 0/LastChar 255/Widths[{'600 ' * 256}]>>",
+    )
+    document.xref_set_key(page.xref, "Resources", f"<</Font<</F {font} 0 R>>>>")
+    shown, x = "", 50.0
+    for word in text.split():
+        shown += f"BT /F 12 Tf {x} 700 Td <{''.join(f'{codes[letter]:02x}' for letter in word)}> Tj ET\n"
+        x += 7.2 * (len(word) + 1)
+    contents = document.get_new_xref()
+    document.update_object(contents, "<<>>")
+    document.update_stream(contents, shown.encode())
+    document.xref_set_key(page.xref, "Contents", f"{contents} 0 R")
+    return pymupdf.open(stream=document.tobytes(), filetype="pdf")[0]
+
+
+@pytest.mark.parametrize("first", [33, 48, 65])
+@pytest.mark.parametrize("name", ["g{0}", "a{1}"])
+def test_the_codes_of_a_font_that_tells_no_letters_are_no_letters(first: int, name: str) -> None:
+    letters = sorted(set(UNTOLD) - {" "})
+    page = in_type3(UNTOLD, lambda letter: first + letters.index(letter), name)
+    found = read(page, ocr_of(UNTOLD, 0.1, 0.156), strip=UNTOLD)
+    assert found.text == UNTOLD
+    assert found.notices == ("1 lines cannot be read as they stand in the file: OCR read them",)
+
+
+def test_codes_that_spell_words_are_read_without_ocr_and_others_where_ocr_bears_them_out() -> None:
+    assert read(in_type3(UNTOLD, ord, "a{1}"), OcrText("unread", ())).text == UNTOLD
+    assert not read(in_type3(UNTOLD, ord, "a{1}")).notices
+    figures = "311.20 47.31 1899 2.77%"
+    assert read(in_type3(figures, ord, "a{1}"), OcrText("unread", ()), strip=figures).text == figures
+
+
 BADLY_READ = "tha f*re of ths n»ght fer^y is 4,20 kr and tne s;aff cal£ed it dear ior whom the tid* waits"
 WELL_READ = "the fare of the night ferry is 4,20 kr and the staff called it dear for whom the tide waits"
 

@@ -31,6 +31,7 @@ from vrag_ray.corpus.formats.pdf_objects import (
     LabelRange,
     associated_files,
     embedded_file,
+    fonts_without_letters,
     label_of,
     listed_files,
     noted_files,
@@ -41,6 +42,7 @@ from vrag_ray.corpus.formats.pdf_text import (
     LAYER_FLAGS,
     PageRead,
     Upright,
+    has_common_words,
     is_badly_read,
     is_plausible,
     read_page,
@@ -480,6 +482,8 @@ class PdfSource:
         )
         printed = " ".join(text for _, _, text, _ in lines)
         if not lines or not is_plausible(printed) or is_badly_read(page, printed.split()):
+            return None
+        if self._document.is_pdf and fonts_without_letters(page) and not has_common_words(printed):
             return None
         letters: Counter[tuple[float, float]] = Counter()
         for _, direction, text, _ in lines:

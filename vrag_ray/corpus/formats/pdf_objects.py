@@ -1,4 +1,5 @@
-"""What PyMuPDF reads wrongly or not at all of the objects of a PDF: trees with kids, embedded files, page labels.
+"""What PyMuPDF reads wrongly or not at all of the objects of a PDF: trees with kids, embedded files, page labels,
+names of glyphs.
 
 All of it goes by the objects of MuPDF itself, which decode text strings in UTF-16, UTF-8 and PDFDocEncoding.
 """
@@ -6,6 +7,7 @@ All of it goes by the objects of MuPDF itself, which decode text strings in UTF-
 from __future__ import annotations
 
 import itertools
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,10 @@ MOST_ENTRIES = 100_000
 _OF_NAME, _OF_FILE = ("UF", "F", "Unix", "DOS", "Mac"), ("F", "UF", "Unix", "DOS", "Mac")
 """The keys under which a file may have its name and its content, the best first. Older programs use the last three."""
 _LETTERS = frozenset("aA")
+_NUMBERED = re.compile(r"[A-Za-tv-z]?\d+|G[0-9A-F]{2}")
+"""Names of glyphs that number them: ``g17``, ``a65``. MuPDF takes the number for a code."""
+_NO_LETTER = frozenset((0, 0xFFFD))
+_WITHOUT_GLYPH = frozenset((".notdef", "space"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,25 @@ def label_of(ranges: Sequence[LabelRange], page: int) -> str:
     """What the page (from 0) is called; "" before the first range."""
     place = bisect_right(ranges, page, key=attrgetter("start"))
     return ranges[place - 1].label(page) if place else ""
+
+
+def fonts_without_letters(page: pymupdf.Page) -> set[str]:
+    """The fonts of ``page`` whose codes stand for letters that the file does not tell, by the names that MuPDF's spans
+    have for them: fonts without a table of Unicode, most of whose glyphs have numbers for names."""
+    found = set()
+    for number, extension, kind, name, *_ in page.get_fonts():
+        if kind == "Type0" or (extension == "n/a" and kind != "Type3"):
+            continue
+        font = _object(page.parent, number)
+        names = [mupdf.pdf_to_name(item) for item in _items(_at(font, "Encoding", "Differences"))]
+        names = [of_glyph for of_glyph in names if of_glyph and of_glyph not in _WITHOUT_GLYPH]
+        unknown = sum(
+            _NUMBERED.fullmatch(of_glyph) is not None or mupdf.fz_unicode_from_glyph_name(of_glyph) in _NO_LETTER
+            for of_glyph in names
+        )
+        if 2 * unknown > len(names) and not mupdf.pdf_is_stream(mupdf.pdf_dict_gets(font, "ToUnicode")):
+            found.add(f"Type3 ({number} 0 R)" if kind == "Type3" else name.rpartition("+")[2])
+    return found
 
 
 def listed_files(document: pymupdf.Document) -> Iterator[mupdf.PdfObj]:

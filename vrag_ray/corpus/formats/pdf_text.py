@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from vrag_ray.corpus.formats.pdf_fields import is_in, place_values, shown_fields, struck_boxes, without_passwords
 from vrag_ray.corpus.formats.pdf_ink import shown
+from vrag_ray.corpus.formats.pdf_objects import fonts_without_letters
 from vrag_ray.corpus.formats.unseen import struck_notice
 from vrag_ray.corpus.line_numbers import without_line_numbers
 from vrag_ray.corpus.model import UNREADABLE, TextLine, clean, letters_in
@@ -246,7 +247,7 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
     if lost < BAD_SHARE * total:
         unreadable = []
     too_little = readable < min_chars and (bool(lines) or bool(page.get_bboxlog()))
-    doubtful, unread = _unbelieved(lines, aspect, ocr, believed)
+    doubtful, unread = _unbelieved(_doubtful(lines, aspect) | _untold(page, lines), ocr, believed)
     notices += unread
     texts = [word.text for word in _words_of(lines)]
     badly_read = ocr is not None and is_badly_read(page, texts)
@@ -909,13 +910,25 @@ def _is_narrow(lines: Sequence[_Line], aspect: float) -> bool:
     return bool(ratios) and float(np.median(ratios)) < NARROW
 
 
+def _untold(page: pymupdf.Page, lines: Sequence[_Line]) -> dict[str, list[_Line]]:
+    """The lines of each font of which the file tells no letters, where these do not spell a known language either, as
+    they do in the fonts of TeX, whose codes are letters."""
+    fonts = fonts_without_letters(page) if page.parent.is_pdf and lines else set()
+    group = [line for line in lines if line.font in fonts]
+    text = " ".join(word.text for word in _words_of(group))
+    is_long = len(_LATIN.findall(text)) >= LEAST_JUDGED
+    if len(text) < LEAST_OF_A_NAME or (is_long and has_common_words(text) and is_plausible(text)):
+        return {}
+    return {font: [line for line in group if line.font == font] for font in {line.font for line in group}}
+
+
 def _unbelieved(
-    lines: Sequence[_Line], aspect: float, ocr: Ocr | None, believed: set[str]
+    doubtful: Mapping[str, Sequence[_Line]], ocr: Ocr | None, believed: set[str]
 ) -> tuple[list[_Line], list[str]]:
     """Lines of fonts that are doubtful, and not borne out by OCR here or earlier in the document; and notices."""
     found: list[_Line] = []
     notices: list[str] = []
-    for font, group in _doubtful(lines, aspect).items():
+    for font, group in doubtful.items():
         if font in believed:
             continue
         borne_out = None if ocr is None else _borne_out(group, ocr)
@@ -988,10 +1001,21 @@ def is_plausible(text: str) -> bool:
 
 def _spells_a_language(text: str) -> bool:
     """Whether ``text`` is plausible and has small words of a language that is known here: any other is in doubt."""
-    long = [word for word in text.split() if len(word) > 1 and _LATIN.search(word)]
-    common = sum(word.strip(_AROUND_WORDS).casefold() in _COMMON for word in long)
-    has_common = len(long) < LEAST_JUDGED or common >= LEAST_COMMON * len(long)
+    long, common = _common_words(text)
+    has_common = long < LEAST_JUDGED or common >= LEAST_COMMON * long
     return is_plausible(text) and (has_common or len(_LATIN.findall(text)) < LEAST_JUDGED)
+
+
+def has_common_words(text: str) -> bool:
+    """Whether small words of a language that is known here are among the words of ``text``, as often as in prose."""
+    long, common = _common_words(text)
+    return 0 < common >= LEAST_COMMON * long
+
+
+def _common_words(text: str) -> tuple[int, int]:
+    """How many words of ``text`` have two letters or more, and how many of these are small words of a language."""
+    long = [word for word in text.split() if len(word) > 1 and _LATIN.search(word)]
+    return len(long), sum(word.strip(_AROUND_WORDS).casefold() in _COMMON for word in long)
 
 
 def _is_of_signs(text: str) -> bool:
