@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pymupdf
@@ -668,6 +668,78 @@ def test_values_of_a_form_stand_at_their_labels() -> None:
         "Remarks here",
         "Late again",
         "Year of birth 1961",
+    ]
+
+
+def undrawn(objects: Sequence[str], labels: Sequence[str]) -> pymupdf.Page:
+    """A page with a field of each of the ``objects`` behind its label, none of which has an appearance in the file."""
+    document = pymupdf.open()
+    page = document.new_page(width=595, height=842)
+    fields = []
+    for number, (body, label) in enumerate(zip(objects, labels, strict=True)):
+        page.insert_text((72, 100 + 40 * number), label, fontsize=11)
+        field = document.get_new_xref()
+        y = 842 - 104 - 40 * number
+        document.update_object(
+            field, f"<</Type/Annot/Subtype/Widget/F 4/T(f{number})/Rect[260 {y} 460 {y + 18}]{body}>>"
+        )
+        fields.append(f"{field} 0 R")
+    document.xref_set_key(page.xref, "Annots", f"[{' '.join(fields)}]")
+    form = f"<</NeedAppearances true/DA(/Helv 0 Tf 0 g)/Fields[{' '.join(fields)}]>>"
+    document.xref_set_key(document.pdf_catalog(), "AcroForm", form)
+    return pymupdf.open(stream=document.tobytes(), filetype="pdf")[0]
+
+
+def test_the_cells_of_a_comb_hold_the_words_of_its_value() -> None:
+    comb = "/FT/Tx/Ff 16777216"
+    page = undrawn([f"{comb}/MaxLen 15/V(NO9386011117947)", f"{comb}/MaxLen 11/V(ANNA KVERNE)"], ["Account", "Name"])
+    found = read(page)
+    assert found.text.splitlines() == ["Account NO9386011117947", "Name ANNA KVERNE"]
+    account = next(word for word in found.words if word.text.startswith("NO"))
+    assert account.box.x0 < 275 / 595 and account.box.x1 > 440 / 595
+
+
+def test_letters_in_a_comb_whose_value_is_written_otherwise_are_one_word() -> None:
+    page = undrawn(["/FT/Tx/Ff 16777216/MaxLen 8/V(04071998)"], ["Born"])
+    # As where a script of the form formats what is drawn.
+    widget = page.first_widget
+    page.parent.xref_set_key(page.parent.pdf_catalog(), "AcroForm/NeedAppearances", "false")
+    page.parent.xref_set_key(widget.xref, "V", "(4 July)")
+    page.parent.xref_set_key(widget.xref, "AP", f"<</N {drawn_apart(page.parent, '04071998')} 0 R>>")
+    assert read(pymupdf.open(stream=page.parent.tobytes(), filetype="pdf")[0]).text == "Born 04071998"
+
+
+def drawn_apart(document: pymupdf.Document, letters: str) -> int:
+    """The number of an appearance of 200 by 18 points with each of the letters in a cell of its own."""
+    font, appearance = document.get_new_xref(), document.get_new_xref()
+    document.update_object(font, "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
+    document.update_object(
+        appearance, f"<</Type/XObject/Subtype/Form/BBox[0 0 200 18]/Resources<</Font<</H {font} 0 R>>>>>>"
+    )
+    cells = " ".join(f"{8 if not number else 20} 0 Td ({letter}) Tj" for number, letter in enumerate(letters))
+    document.update_stream(appearance, f"BT /H 11 Tf 0 5 Td {cells} ET".encode())
+    return appearance
+
+
+def test_fields_without_an_appearance_have_the_value_that_a_program_for_pdfs_shows() -> None:
+    ports, cargo = "/Opt[[(de1)(Emden)][(nl2)(Delfzijl)]]", "/Opt[[(x1)(Tallow)][(x2)(Hemp)][(x3)(Tar)]]"
+    rich = "<body xmlns='http://www.w3.org/1999/xhtml'><p>Rigged anew</p></body>"
+    page = undrawn(
+        [
+            f"/FT/Ch/Ff 131072/V(nl2){ports}",
+            f"/FT/Ch/V[(x1)(x3)]{cargo}",
+            f"/FT/Ch/I[1]{cargo}",
+            f"/FT/Tx/Ff 33554432/V(Rigged anew)/RV({rich})",
+            "/FT/Tx",
+        ],
+        ["Home port", "Cargo", "Spare cargo", "Remarks", "Nothing"],
+    )
+    assert read(page).text.splitlines() == [
+        "Home port Delfzijl",
+        "Cargo Tallow Tar",
+        "Spare cargo Hemp",
+        "Remarks Rigged anew",
+        "Nothing",
     ]
 
 

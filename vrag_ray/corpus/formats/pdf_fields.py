@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 
 import pymupdf
 
+from vrag_ray.corpus.formats.pdf_objects import choices
 from vrag_ray.corpus.model import CHECKED, UNCHECKED, clean
-from vrag_ray.types import Box, Word
+from vrag_ray.types import Box, Word, around
 
 FARTHEST_ABOVE = 1.5
 """Heights of the line above a field by which it stands over the field at most."""
@@ -24,6 +25,8 @@ _UNSEEN = 2 | 32
 """The flags of annotations that a program for PDFs does not show: Hidden and NoView."""
 _PASSWORD = 1 << 13
 """The flag of text fields that hold a password."""
+_COMB = 1 << 24
+"""The flag of text fields with a cell for each letter."""
 BoxOf = Callable[[float, float, float, float], Box | None]
 Field = tuple[pymupdf.Widget, Box]
 _Neighbour = tuple[Word | None, float]
@@ -85,7 +88,7 @@ def place_values(page: pymupdf.Page, fields: Sequence[Field], lines: Sequence[li
     """
     fields = [(widget, box) for widget, box in fields if not _is_password(widget)]
     # Before any label is looked for: a value is no label.
-    values = [_taken(widget, box, lines) for widget, box in fields]
+    values = [_value(page, widget, box, _taken(widget, box, lines)) for widget, box in fields]
     printed = [word for line in lines for word in line if word.turn == 0]
     before: dict[int, list[Word]] = {}
     behind: dict[int, list[Word]] = {}
@@ -116,8 +119,7 @@ def place_values(page: pymupdf.Page, fields: Sequence[Field], lines: Sequence[li
 
 
 def _taken(widget: pymupdf.Widget, box: Box, lines: Sequence[list[Word]]) -> list[Word]:
-    """The words in the field, which are taken out of ``lines``: of a button its mark. The value of a list is what is
-    chosen in it, which may be scrolled out of sight."""
+    """The words in the field, which are taken out of ``lines``: of a button its mark."""
     taken: list[Word] = []
     for line in lines:
         here = [word for word in line if word.turn == 0 and is_in(word, box)]
@@ -126,11 +128,35 @@ def _taken(widget: pymupdf.Widget, box: Box, lines: Sequence[list[Word]]) -> lis
         places = set(map(id, here))
         line[:] = [word for word in line if id(word) not in places]
         taken += here
-    if widget.field_type_string == "ListBox":
-        chosen = widget.field_value if isinstance(widget.field_value, list) else [widget.field_value or ""]
-        texts = clean(" ".join(chosen)).split()
-        return _shared(texts, box) if texts else []
     return taken
+
+
+def _value(page: pymupdf.Page, widget: pymupdf.Widget, box: Box, drawn: list[Word]) -> list[Word]:
+    """The value of a field: the words that are ``drawn`` in it, but
+
+    - of a list what is chosen in it, which may be scrolled out of sight;
+    - what a combo box shows for its choice, where MuPDF has drawn the name that the choice has in the file;
+    - the words of the value where its letters are drawn apart, as in the cells of a comb;
+    - the value of a field that has no appearance of its own, where MuPDF makes none.
+    """
+    kind = widget.field_type_string
+    if kind in _BUTTONS:
+        return drawn
+    letters = "".join(word.text for word in drawn)
+    place = around([word.box for word in drawn]) or box
+    stated = clean(widget.field_value).split() if isinstance(widget.field_value, str) else []
+    is_bare = not drawn and page.parent.xref_get_key(widget.xref, "AP")[0] == "null"
+    if kind == "Text":
+        is_apart = letters == "".join(stated) and len(stated) < len(drawn)
+        if is_apart or is_bare:
+            return _shared(stated, place)
+        is_comb = bool(widget.field_flags & _COMB) and all(len(word.text) == 1 for word in drawn)
+        return [Word(letters, place)] if drawn and is_comb else drawn
+    chosen = choices(page.parent, widget.xref)
+    is_named = letters == "".join("".join(name for name, _ in chosen).split())
+    if kind == "ListBox" or is_bare or is_named:
+        return _shared(clean(" ".join(text for _, text in chosen)).split(), box if kind == "ListBox" else place)
+    return drawn
 
 
 def _neighbours(printed: Sequence[Word], box: Box, aspect: float) -> tuple[_Neighbour, _Neighbour, _Neighbour]:
@@ -178,7 +204,7 @@ def is_in(word: Word, box: Box) -> bool:
 
 def _shared(texts: Sequence[str], box: Box) -> list[Word]:
     """``texts`` as words that share ``box`` from left to right."""
-    wide = (box.x1 - box.x0) / len(texts)
+    wide = (box.x1 - box.x0) / max(1, len(texts))
     edges = [*(box.x0 + number * wide for number in range(len(texts))), box.x1]
     return [
         Word(text, Box(x0, box.y0, x1, box.y1)) for text, (x0, x1) in zip(texts, itertools.pairwise(edges), strict=True)

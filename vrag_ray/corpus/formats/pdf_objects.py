@@ -1,5 +1,5 @@
 """What PyMuPDF reads wrongly or not at all of the objects of a PDF: trees with kids, embedded files, page labels,
-names of glyphs.
+names of glyphs, choices in fields.
 
 All of it goes by the objects of MuPDF itself, which decode text strings in UTF-16, UTF-8 and PDFDocEncoding.
 """
@@ -83,6 +83,24 @@ def fonts_without_letters(page: pymupdf.Page) -> set[str]:
         if 2 * unknown > len(names) and not mupdf.pdf_is_stream(mupdf.pdf_dict_gets(font, "ToUnicode")):
             found.add(f"Type3 ({number} 0 R)" if kind == "Type3" else name.rpartition("+")[2])
     return found
+
+
+def choices(document: pymupdf.Document, field: int) -> list[tuple[str, str]]:
+    """What is chosen in the list or combo box of that number: each choice as the file names it, and as it is shown."""
+    holder = _object(document, field)
+    options = _items(mupdf.pdf_dict_gets_inheritable(holder, "Opt"))
+    pairs = [option if len(option) == 2 else 2 * option for option in map(_texts, options)]
+    value = mupdf.pdf_dict_gets_inheritable(holder, "V")
+    if mupdf.pdf_is_null(value):
+        places = map(mupdf.pdf_to_int, _items(mupdf.pdf_dict_gets_inheritable(holder, "I")))
+        return [(pairs[place][0], pairs[place][1]) for place in places if 0 <= place < len(pairs) and pairs[place]]
+    shown = {pair[0]: pair[1] for pair in pairs if pair}
+    return [(name, shown.get(name, name)) for name in _texts(value)]
+
+
+def _texts(value: mupdf.PdfObj) -> list[str]:
+    """The text strings of an array; the only one of a text string."""
+    return list(map(text_string, _items(value) if mupdf.pdf_is_array(value) else [value]))
 
 
 def listed_files(document: pymupdf.Document) -> Iterator[mupdf.PdfObj]:
