@@ -1,3 +1,4 @@
+import itertools
 import zlib
 from collections.abc import Sequence
 
@@ -210,6 +211,46 @@ def test_wide_set_capitals_are_cut_at_the_spaces_that_were_read(engine: OcrEngin
 def test_a_picture_that_is_thinner_than_the_detector_sees_is_no_error(engine: OcrEngine, size: tuple[int, int]) -> None:
     picture = Image.linear_gradient("L").resize(size).convert("RGB")
     assert engine.reading(np.asarray(picture)) == Reading(*size)
+
+
+def test_each_line_of_a_long_picture_is_read_once(engine: OcrEngine) -> None:
+    picture = Image.new("RGB", (1280, 5000), "white")
+    draw = ImageDraw.Draw(picture)
+    for number, y in enumerate(range(40, 4900, 130)):
+        draw.text((40, y), f"Entry {number} costs {7 * number + 11} crowns", "black", ImageFont.load_default(16))
+    seen = engine.read(np.asarray(picture))
+    assert seen.text.splitlines() == [f"Entry {number} costs {7 * number + 11} crowns" for number in range(38)]
+    last = seen.words[-1]
+    assert 4850 < last.box.y0 * 5000 < last.box.y1 * 5000 < 4880
+
+
+def test_words_of_a_broad_picture_are_read_once_and_whole(engine: OcrEngine) -> None:
+    picture = Image.new("RGB", (6000, 300), "white")
+    text = " ".join(f"pier {number} harbour" for number in range(14))
+    ImageDraw.Draw(picture).text((30, 120), text, "black", ImageFont.load_default(40))
+    assert engine.read(np.asarray(picture)).text == text
+
+
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [((2380, 1680), 1), ((1680, 2380), 1), ((6000, 60), 1), ((1280, 5000), 4), ((5000, 1280), 4)],
+)
+def test_only_long_pictures_of_several_lines_are_read_in_strips(size: tuple[int, int], count: int) -> None:
+    strips = ocr.strips_of(np.zeros((size[1], size[0], 3), np.uint8))
+    assert len(strips) == count
+    assert strips[0][0] == 0 and strips[-1][1] == max(size)
+    assert all(end == begin for (_, end), (begin, _) in itertools.pairwise(strips))
+
+
+def test_a_long_picture_keeps_its_pixels_and_a_page_is_scaled_down() -> None:
+    assert ocr.ocr_pixels(1280, 16_000) > 1280 * 16_000
+    assert ocr.ocr_pixels(5000, 7000) == ocr.OCR_PIXELS
+
+
+@pytest.mark.parametrize(("begin", "end", "text"), [(0, 100, "one two"), (100, 400, "three"), (400, 500, None)])
+def test_a_line_across_a_seam_is_parted_between_its_words(begin: int, end: int, text: str | None) -> None:
+    part = ocr.part_of(line("one two three", 10, 40), 0, begin, end)
+    assert (part.text if part else None) == text
 
 
 def test_the_models_come_from_the_wheel_and_nothing_is_downloaded(monkeypatch):

@@ -1,5 +1,6 @@
 """Reading text off pictures with RapidOCR (PP-OCRv6 on ONNX Runtime; the models are in its wheel).
 
+A long picture, as a web page or a receipt in one piece, is read in strips.
 Measured on one core: 5 to 7 s for a full page at 150 dpi, about 0.13 s a line; word F1 0.99 on rendered pages of
 a manual. Peak address space of the child 1.2 GB: recognition goes line by line, batches of six cost as much time
 and twice the memory.
@@ -11,11 +12,12 @@ import hashlib
 import math
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
-from itertools import islice
+from itertools import groupby, islice, pairwise
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, cast
@@ -41,7 +43,15 @@ Quad = Sequence[Sequence[float]]
 LONGEST_SIDE = 2000
 """Pixels. A larger picture is read scaled down to this: the detector sees no more."""
 OCR_PIXELS = LONGEST_SIDE**2
-"""Pixels that a picture handed to OCR need not exceed."""
+LONG, LONGEST = 2.0, 16.0
+"""Longer by shorter side from which on a picture is read in strips, and up to which none of its pixels are missing."""
+A_STRIP = 100
+"""Pixels of the shorter side of a picture of several lines, at least: a single line is not cut."""
+BEYOND, SEAM = 120, 400
+"""Pixels beyond its seams of which a strip is read, so that each line is whole in one; pixels in which a seam is
+sought."""
+EVEN_ROW = 1.0
+"""Grey levels from pixel to pixel by which a row has no more in it than the emptiest one."""
 LEAST_SIDE = 32
 """Pixels of the shorter side, once scaled: RapidOCR refuses a picture that has no whole tile of its detector."""
 DETECTOR_SIDE = 1600
@@ -176,6 +186,34 @@ def picture_key(picture: Picture) -> str:
     return digest.hexdigest()
 
 
+def ocr_pixels(width: float, height: float) -> int:
+    """Pixels that a picture of these sides handed to OCR need not exceed."""
+    aspect = max(width, height) / max(1.0, min(width, height))
+    return round(OCR_PIXELS * max(1.0, min(aspect, LONGEST) / LONG))
+
+
+def strips_of(picture: Picture) -> list[tuple[int, int]]:
+    """The first and the last row of each strip in which ``picture`` is read, columns if it is broad; a single strip
+    unless it is long.
+
+    The seams are where least is drawn.
+    """
+    long, short = max(picture.shape[:2]), min(picture.shape[:2])
+    if long <= LONGEST_SIDE or long < LONG * short or short < A_STRIP:
+        return [(0, long)]
+    rows = picture if picture.shape[0] == long else picture.transpose(1, 0, 2)
+    count = math.ceil(long / (LONGEST_SIDE - 2 * BEYOND - SEAM))
+    seams = [0]
+    for number in range(1, count):
+        first = round(number * long / count) - SEAM // 2
+        drawn = np.abs(np.diff(rows[first : first + SEAM, :, 1].astype(np.int16), axis=1)).mean(axis=1)
+        even = (drawn <= drawn.min() + EVEN_ROW).tolist()
+        runs = [list(run) for is_even, run in groupby(range(len(even)), even.__getitem__) if is_even]
+        longest = max(runs, key=len)
+        seams.append(first + longest[len(longest) // 2])
+    return list(pairwise([*seams, long]))
+
+
 def is_blank(picture: Picture) -> bool:
     """Whether the picture is white, grey or black all over, to the eye: any other colour may be its subject."""
     return int(picture.max()) - int(picture.min()) <= INVISIBLE
@@ -192,6 +230,23 @@ class OcrEngine:
         return self.reading(picture).ordered()
 
     def reading(self, picture: Picture) -> Reading:
+        """The lines of ``picture``, strip by strip if it is long."""
+        strips = strips_of(picture)
+        if len(strips) == 1:
+            return self._reading(picture)
+        height, width = picture.shape[:2]
+        axis = 1 if height > width else 0
+        lines: list[OcrLine] = []
+        letters: Counter[int] = Counter()
+        for begin, end in strips:
+            first, last = max(0, begin - BEYOND), end + BEYOND
+            strip = self._reading(np.ascontiguousarray(picture[first:last] if axis else picture[:, first:last]))
+            found = [part for line in strip.lines if (part := part_of(line, axis, begin - first, end - first))]
+            lines += (_moved(line, 0 if axis else first, first if axis else 0) for line in found)
+            letters[strip.turn] += sum(len(line.text) for line in found)
+        return Reading(width, height, letters.most_common(1)[0][0], tuple(lines))
+
+    def _reading(self, picture: Picture) -> Reading:
         """The lines of ``picture``.
 
         A picture that lies on its side is read again as it would stand upright: the detector joins or misses short
@@ -323,6 +378,44 @@ def turned_line(line: OcrLine, turn: int, width: int, height: int) -> OcrLine:
         return [(y, height - x) for x, y in quad]
 
     return replace(line, quad=back(line.quad), glyphs=tuple(map(back, line.glyphs)))
+
+
+def part_of(line: OcrLine, axis: int, begin: float, end: float) -> OcrLine | None:
+    """What of a line stands between two seams across an axis (0 is x, 1 is y): the line or nothing where it runs along
+    the seams, else those of its words whose middles are there, and of longer words those characters."""
+
+    def is_inside(quads: Sequence[Quad]) -> bool:
+        places = [corner[axis] for quad in quads for corner in quad]
+        return begin <= (min(places) + max(places)) / 2 < end
+
+    low, high = (f(corner[axis] for corner in line.quad) for f in (min, max))
+    if (begin <= low and high < end) or _length(line.quad) > high - low:
+        return line if is_inside([line.quad]) else None
+    quads = iter(line.glyphs or _proportional(line))
+    words: list[str] = []
+    glyphs: list[Quad] = []
+    for word in line.text.split():
+        of_word = list(islice(quads, len(word)))
+        places = [corner[axis] for quad in of_word for corner in quad]
+        if max(places) - min(places) < 2 * BEYOND:
+            inside = [(word, quad) for quad in of_word] if is_inside(of_word) else []
+            words += [word] if inside else []
+        else:
+            inside = [(letter, quad) for letter, quad in zip(word, of_word, strict=True) if is_inside([quad])]
+            words += ["".join(letter for letter, _ in inside)] if inside else []
+        glyphs += (quad for _, quad in inside)
+    if not glyphs:
+        return None
+    x0, x1 = (f(x for quad in glyphs for x, _ in quad) for f in (min, max))
+    y0, y1 = (f(y for quad in glyphs for _, y in quad) for f in (min, max))
+    return replace(line, text=" ".join(words), quad=((x0, y0), (x1, y0), (x1, y1), (x0, y1)), glyphs=tuple(glyphs))
+
+
+def _moved(line: OcrLine, right: int, down: int) -> OcrLine:
+    def moved(quad: Quad) -> Quad:
+        return [(x + right, y + down) for x, y in quad]
+
+    return replace(line, quad=moved(line.quad), glyphs=tuple(map(moved, line.glyphs)))
 
 
 def _place(quad: Quad, quarter: int) -> tuple[float, float]:

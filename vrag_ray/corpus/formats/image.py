@@ -14,7 +14,7 @@ from PIL.TiffImagePlugin import TiffImageFile
 from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.source import Opening, damage, is_memory_error
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, title_from_name, words_from_name
-from vrag_ray.corpus.ocr import OCR_PIXELS, is_blank, lines_of_words
+from vrag_ray.corpus.ocr import is_blank, lines_of_words, ocr_pixels
 from vrag_ray.corpus.passages import BLANK, OCR_CONFIDENCE, TEXT_FROM_NAME
 from vrag_ray.corpus.png import crop_png, fitting_scale, resized
 from vrag_ray.corpus.tables import text_with_tables
@@ -248,7 +248,7 @@ class ImageSource:
         if not self._opening.options.ocr:
             return None
         factor = 2.0 if max(image.size) < SMALL_SIDE else 1.0
-        scale = fitting_scale(image.width, image.height, factor, OCR_PIXELS)
+        scale = fitting_scale(image.width, image.height, factor, ocr_pixels(*image.size))
         size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
         return self._opening.read(np.asarray(resized(image, size, (0, 0, *image.size))))
 

@@ -60,7 +60,7 @@ from vrag_ray.corpus.model import (
     letters_in,
     title_from_name,
 )
-from vrag_ray.corpus.ocr import OCR_PIXELS
+from vrag_ray.corpus.ocr import ocr_pixels
 from vrag_ray.corpus.passages import BLANK, OCR_CONFIDENCE, PAGE_COUNT, PAGE_LABEL
 from vrag_ray.corpus.png import fitting_scale, png_bytes
 from vrag_ray.corpus.ruled import Grid, Line, edges_of, grids
@@ -421,7 +421,8 @@ class PdfSource:
         options = self._opening.options
 
         def ocr(box: Box | None) -> OcrText:
-            return self._opening.read(_draw(page, options.ocr_dpi, box, min(OCR_PIXELS, self._limits.max_pixels)))
+            most = ocr_pixels(page.rect.width, page.rect.height)
+            return self._opening.read(_draw(page, options.ocr_dpi, box, min(most, self._limits.max_pixels)))
 
         read = read_page(
             page, min_chars=options.ocr_min_chars, ocr=ocr if options.ocr else None, believed=self._believed

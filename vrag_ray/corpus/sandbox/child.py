@@ -181,11 +181,12 @@ class Child:
         return Opening(path, name, options, self._limits, read, format=format_, sidecars=sidecars, hear=hear)
 
     def _read(self, options: DecodeOptions, picture: Picture) -> OcrText:
-        """OCR, granted time of its own: its cost is bounded by the picture's size, not chosen by the file.
+        """OCR, granted time of its own for every strip: its cost is bounded by the picture's size, not chosen by the
+        file.
 
         What was read before is taken from the cache; what is read now the parent puts there.
         """
-        from vrag_ray.corpus.ocr import OcrEngine, Reading, picture_key
+        from vrag_ray.corpus.ocr import OcrEngine, Reading, picture_key, strips_of
 
         key = picture_key(picture) if options.ocr_cache else ""
         if key:
@@ -194,8 +195,10 @@ class Child:
             if reading is not None:
                 return reading.ordered()
         self._ocr = self._ocr or OcrEngine()
-        self._reply(OcrNotice())
-        self._grant_cpu(self._limits.cpu_seconds + self._limits.ocr_seconds)
+        strips = len(strips_of(picture))
+        for _ in range(strips):
+            self._reply(OcrNotice())
+        self._grant_cpu(self._limits.cpu_seconds + strips * self._limits.ocr_seconds)
         reading = self._ocr.reading(picture)
         if key:
             self._reply(ReadingReply(key=key), reading.to_bytes())
