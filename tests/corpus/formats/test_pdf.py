@@ -270,6 +270,27 @@ def test_a_scanned_page_is_read_by_ocr_with_a_box_for_each_word(sandbox, put, op
     assert (unread.text, unread.ocr, unread.words) == ("", False, ())
 
 
+@pytest.mark.parametrize("kind", ["DCTDecode", "JBIG2Decode", "JPXDecode", "UnknownDecode"])
+@pytest.mark.parametrize("label", ["", "Plate of the harbour master"])
+def test_a_picture_that_cannot_be_decoded_is_no_text_and_not_blank(sandbox, put, options, kind, label):
+    document = pymupdf.open()
+    page = document.new_page()
+    if label:
+        page.insert_text((72, 700), label)
+    plate = image_bytes(picture_of(["Plate"]), "PNG")
+    picture = page.insert_image(pymupdf.Rect(0, 0, 595, 600), stream=plate, keep_proportion=False)
+    document.xref_set_key(picture, "Filter", "null")
+    document.update_stream(picture, b"no picture at all " * 9, compress=False)
+    document.xref_set_key(picture, "Filter", f"/{kind}")
+    (unit,) = decoded(sandbox, put("plate.pdf", document.tobytes()), item(0, 1), options)
+    if label:
+        assert unit.text == label and not unit.error
+        # Of one that MuPDF leaves out nothing says how much of the page it fills.
+        assert kind == "JPXDecode" or unit.notices[0].startswith("1 pictures on it cannot be decoded")
+    else:
+        assert unit.text == "" and "cannot be decoded" in unit.error
+
+
 def test_a_blank_page_is_empty_and_costs_no_ocr(sandbox, put, options):
     (unit,) = decoded(sandbox, put("b.pdf", text_pdf([""])), item(0, 1), options)
     assert (unit.text, unit.ocr, unit.error) == ("", False, "")

@@ -311,6 +311,11 @@ class PdfSource:
         if self._document.is_pdf and not self._document.xref_get_keys(page.xref):
             raise DecodeError(_damaged(unit))
         read, meta = self._read(page)
+        if read.undecoded and not read.text and len(page.get_bboxlog()) <= read.undecoded:
+            raise DecodeError(
+                f"page {unit + 1} shows pictures alone that cannot be decoded: they are damaged, or compressed in an "
+                f"unknown way; {_REPAIR}"
+            )
         text, lines = read.text, read.lines
         words = read.words if read.ocr else ()
         if self._parts:

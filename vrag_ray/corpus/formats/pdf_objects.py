@@ -1,5 +1,5 @@
 """What PyMuPDF reads wrongly or not at all of the objects of a PDF: trees with kids, embedded files, page labels,
-names of glyphs, choices in fields.
+names of glyphs, choices in fields, pictures that cannot be decoded.
 
 All of it goes by the objects of MuPDF itself, which decode text strings in UTF-16, UTF-8 and PDFDocEncoding.
 """
@@ -7,6 +7,7 @@ All of it goes by the objects of MuPDF itself, which decode text strings in UTF-
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -18,10 +19,16 @@ import pymupdf
 from pymupdf import mupdf
 from pymupdf.utils import construct_label
 
+from vrag_ray.corpus.formats.source import is_memory_error
+
 MOST_ENTRIES = 100_000
 """Entries of a tree that are read."""
 _OF_NAME, _OF_FILE = ("UF", "F", "Unix", "DOS", "Mac"), ("F", "UF", "Unix", "DOS", "Mac")
 """The keys under which a file may have its name and its content, the best first. Older programs use the last three."""
+MOST_PICTURES = 16
+LEAST_DECODED = 0.03
+"""Share of the bytes of a picture below which it shows nothing."""
+_DRAWN = re.compile(rb"/([^\s/<>\[\]()]+)\s+Do\b")
 _LETTERS = frozenset("aA")
 _NUMBERED = re.compile(r"[A-Za-tv-z]?\d+|G[0-9A-F]{2}")
 """Names of glyphs that number them: ``g17``, ``a65``. MuPDF takes the number for a code."""
@@ -82,6 +89,33 @@ def fonts_without_letters(page: pymupdf.Page) -> set[str]:
         )
         if 2 * unknown > len(names) and not mupdf.pdf_is_stream(mupdf.pdf_dict_gets(font, "ToUnicode")):
             found.add(f"Type3 ({number} 0 R)" if kind == "Type3" else name.rpartition("+")[2])
+    return found
+
+
+def undecoded_pictures(page: pymupdf.Page) -> list[tuple[int, int]]:
+    """The width and height in pixels of each picture that ``page`` draws and that cannot be decoded, of the first few.
+
+    MuPDF leaves such a picture out, or draws zeros.
+    """
+    document = page.parent
+    drawn = {name.decode("latin-1") for name in _DRAWN.findall(page.read_contents())}
+    found = []
+    for number, _, width, height, bits, _, _, name, kind, form in page.get_images(full=True)[:MOST_PICTURES]:
+        if not form and name not in drawn:
+            continue
+        try:
+            if kind == "JPXDecode":
+                pymupdf.Pixmap(document, number)
+                continue
+            # A component at least; MuPDF ends a stream where its filter fails.
+            pixels = len(document.xref_stream(number) or b"")
+            is_lost = pixels < LEAST_DECODED * height * math.ceil(width * max(bits, 1) / 8)
+        except Exception as error:
+            if is_memory_error(error):
+                raise
+            is_lost = True
+        if is_lost:
+            found.append((width, height))
     return found
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from vrag_ray.corpus.formats.pdf_fields import is_in, place_values, shown_fields, struck_boxes, without_passwords
 from vrag_ray.corpus.formats.pdf_ink import shown
-from vrag_ray.corpus.formats.pdf_objects import fonts_without_letters
+from vrag_ray.corpus.formats.pdf_objects import fonts_without_letters, undecoded_pictures
 from vrag_ray.corpus.formats.unseen import struck_notice
 from vrag_ray.corpus.line_numbers import without_line_numbers
 from vrag_ray.corpus.model import UNREADABLE, TextLine, clean, letters_in
@@ -205,7 +205,8 @@ Ocr = Callable[["Box | None"], "OcrText"]
 class PageRead:
     """``text`` holds ``words`` line by line, halves of divided words joined; ``lines`` says where each line stands.
 
-    ``ocr`` says that OCR read some of the words, with ``confidence`` from 0 to 1.
+    ``ocr`` says that OCR read some of the words, with ``confidence`` from 0 to 1. ``undecoded`` counts the pictures of
+    a page of few words that cannot be decoded.
     """
 
     text: str
@@ -214,6 +215,7 @@ class PageRead:
     ocr: bool = False
     notices: tuple[str, ...] = ()
     confidence: float = 1.0
+    undecoded: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -251,11 +253,15 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
     notices += unread
     texts = [word.text for word in _words_of(lines)]
     badly_read = ocr is not None and is_badly_read(page, texts)
+    is_scan = _is_scan(page, lines, aspect)
+    undecoded = undecoded_pictures(page) if page.parent.is_pdf and (is_scan or readable < min_chars) else []
+    undrawn = f"{len(undecoded)} pictures on it cannot be decoded: they are damaged, or compressed in an unknown way"
+    notices += [undrawn] if undecoded else []
     if ocr is None:
         if unreadable or doubtful:
             notices.append("its text cannot be read as it stands in the file, and OCR is off")
-    elif (is_scan := _is_scan(page, lines, aspect)) or too_little or unreadable or doubtful or badly_read:
-        seen = ocr(None)
+    elif is_scan or too_little or unreadable or doubtful or badly_read:
+        seen = _without(ocr(None), _places_of(page, undecoded))
         remaining = [line for line in lines if line not in unreadable]
         if badly_read and 2 * _noise([word.text for word in seen.words]) < _noise(texts):
             remaining = [line for line in remaining if not _there(seen.words, line)]
@@ -268,7 +274,7 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
             if 2 * len(out_of_reach) > dropped:
                 notices.append(f"{dropped} lines cannot be read as they stand in the file, nor by OCR")
                 places = [word.box for line in out_of_reach for word in line.words]
-                seen = replace(seen, words=tuple(w for w in seen.words if not _is_at(w, places)))
+                seen = _without(seen, places)
             # Nothing better was read: what there is stays.
             elif not seen.words:
                 remaining = lines
@@ -283,8 +289,9 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
         return replace(
             composed([*_words_of(remaining), *added], aspect, ocr=bool(added), notices=notices),
             confidence=seen.confidence,
+            undecoded=len(undecoded),
         )
-    return composed(_words_of(lines), aspect, notices=notices)
+    return replace(composed(_words_of(lines), aspect, notices=notices), undecoded=len(undecoded))
 
 
 def composed(words: Sequence[Word], aspect: float, *, ocr: bool = False, notices: Sequence[str] = ()) -> PageRead:
@@ -830,7 +837,7 @@ def _under_pictures(page: pymupdf.Page, looks: Sequence[_Look], doubtful: Collec
         return set(), set()
     log = page.get_bboxlog()
     texts = [(place, bbox) for place, (kind, bbox) in enumerate(log) if kind in ("fill-text", "stroke-text")]
-    opaque = [info["bbox"] for info in page.get_image_info(xrefs=True) if not info["has-mask"]]
+    opaque = [info["bbox"] for info in page.get_image_info() if not info["has-mask"]]
     area = page.rect.width * page.rect.height
     covered: set[int] = set()
     scanned: set[int] = set()
@@ -1135,6 +1142,19 @@ def _there(seen: Sequence[Word], line: _Line) -> list[Word]:
     place = around([word.box for word in line.words])
     assert place is not None
     return [word for word in seen if _overlap(word.box, place) > 0.5]
+
+
+def _without(seen: OcrText, places: Sequence[Box]) -> OcrText:
+    return replace(seen, words=tuple(word for word in seen.words if not _is_at(word, places))) if places else seen
+
+
+def _places_of(page: pymupdf.Page, sizes: Collection[tuple[int, int]]) -> list[Box]:
+    """Where pictures of these widths and heights in pixels stand on the page."""
+    if not sizes:
+        return []
+    upright = Upright(page)
+    boxes = [upright.box(*info["bbox"]) for info in page.get_image_info() if (info["width"], info["height"]) in sizes]
+    return [box for box in boxes if box is not None]
 
 
 def _is_at(word: Word, places: Sequence[Box]) -> bool:
