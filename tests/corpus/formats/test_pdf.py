@@ -324,6 +324,56 @@ def test_a_damaged_page_is_an_error_of_its_own_and_the_others_go_on(sandbox, put
     assert (units[0].error, units[2].error) == ("", "")
 
 
+def tree_of(tree: bytes, *others: bytes, pages: bytes = b"2 0 R") -> bytes:
+    """A PDF of one page that inherits its size; its page tree is ``tree``, object 2; ``others`` follow object 5."""
+    return pdf_of(
+        [
+            b"<</Type/Catalog/Pages %s>>" % pages,
+            tree,
+            b"<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>",
+            stream_of(b"BT /F 12 Tf 20 100 Td (still readable) Tj ET"),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            *others,
+        ]
+    )
+
+
+SIZE = b"/MediaBox[0 0 200 200]"
+AGAIN = b"<</Type/Pages/Parent 2 0 R/Count 9/Kids[7 0 R]>>", b"<</Type/Page/Contents 4 0 R/Parent 6 0 R>>"
+
+
+@pytest.mark.parametrize(
+    ("data", "texts"),
+    [
+        (tree_of(b"<</Type/Pages%s/Kids[3 0 R]/Count 17>>" % SIZE), ["still readable"]),
+        (tree_of(b"<</Type/Pages%s/Kids[3 0 R]/Count 3>>" % SIZE), ["still readable"]),
+        (tree_of(b"<</Type/Pages%s/Kids[3 0 R]/Count 0>>" % SIZE), ["still readable"]),
+        (tree_of(b"<</Type/Pages%s/Kids[3 0 R]>>" % SIZE), ["still readable"]),
+        (tree_of(b"<</Type/Pages%s/Kids 3 0 R/Count 1>>" % SIZE), ["still readable"]),
+        (tree_of(b"<</Type/Pages%s/Kids[3 0 R 6 0 R 2 0 R]/Count 1>>" % SIZE, *AGAIN), ["still readable"] * 2),
+        (tree_of(b"<</Type/Pages%s/Kids[null 3 0 R 99 0 R]/Count 3>>" % SIZE), ["", "still readable", ""]),
+        (
+            tree_of(b"<</Type/Pages%s/Kids[3 0 R]/Count 1>>" % SIZE).replace(b"xref\n0 6", b"xref\n1 6"),
+            ["still readable"],
+        ),
+    ],
+    ids=["many more", "more", "none", "not stated", "no array", "fewer, and a loop", "null", "table from 1"],
+)
+def test_the_pages_of_a_wrong_page_tree_are_read(sandbox, put, options, data, texts):
+    path = put("d.pdf", data)
+    assert sandbox.probe(path, "d.pdf").units == len(texts)
+    assert list(sandbox.attachments(path, "d.pdf", options)) == []
+    units = decoded(sandbox, path, item(0, len(texts)), options)
+    assert [unit.text.strip() for unit in units] == texts
+
+
+def test_a_pdf_for_the_holder_of_a_certificate_is_not_called_damaged(sandbox, put):
+    lock = b"/Encrypt<</Filter/Adobe.PubSec/SubFilter/adbe.pkcs7.s5/V 4>>/ID[<00><00>]>>\nstartxref"
+    data = tree_of(b"<</Type/Pages%s/Kids[3 0 R]/Count 1>>" % SIZE).replace(b">>\nstartxref", lock)
+    with pytest.raises(DecodeError, match="encrypted for the holders of a certificate"):
+        sandbox.probe(put("d.pdf", data), "d.pdf")
+
+
 def test_text_of_a_page_is_cut_at_the_limit_and_says_so(put, options):
     path = put("long.pdf", text_pdf(["a rather long line of text"]))
     with Sandbox(DecodeLimits(max_text_chars_per_page=10)) as small:

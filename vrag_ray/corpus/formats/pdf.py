@@ -18,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,7 @@ from vrag_ray.corpus.formats.pdf_objects import (
     fonts_without_letters,
     label_of,
     listed_files,
+    mend_pages,
     noted_files,
     page_labels,
     played_files,
@@ -110,6 +112,12 @@ UNREADABLE_OTHER = (
     "cannot be opened: it is damaged, empty, or locked by a password or copy protection (DRM); open it in the program "
     "that it was made with, and export it as PDF"
 )
+_OTHER_LOCK = "unknown encryption handler"
+"""What MuPDF says of a PDF that is encrypted otherwise than by a password."""
+LOCKED_OTHERWISE = (
+    "is encrypted for the holders of a certificate or of a licence (DRM): open it in a program that has that, and save "
+    "it without encryption"
+)
 UNREADABLE = f"is no readable PDF: it is damaged or cut short; {_REPAIR}"
 
 _TypeLine = tuple[float, tuple[float, float], str, tuple[float, float, float, float]]
@@ -141,7 +149,7 @@ class PdfSource:
         self._notices: list[str] = []
         with damage(UNREADABLE if self._format is Format.PDF else UNREADABLE_OTHER):
             if self._format is Format.PDF:
-                self._document = pymupdf.open(opening.path, filetype="pdf")
+                self._document = _opened(opening.path)
             else:
                 self._parts, self._notices = laid_out(opening.path, self._format)
                 self._starts = list(itertools.accumulate((part.pages for part in self._parts), initial=0))
@@ -153,6 +161,13 @@ class PdfSource:
                 "is encrypted: remove the password, for example with `qpdf --decrypt --password=… in.pdf out.pdf`, and "
                 "add it again"
             )
+        if self._document.is_pdf:
+            try:
+                mend_pages(self._document)
+            except Exception as error:
+                # What cannot be mended is told apart below, as it stands.
+                if is_memory_error(error):
+                    raise
         self._pages = self._count_pages()
         self._slides: list[Slide] = []
         """Those of the pages that LibreOffice made, one each."""
@@ -229,16 +244,23 @@ class PdfSource:
         """What reads the name and the bytes of each file in the PDF; one that two places name comes twice."""
         document = self._document
         yield from (partial(embedded_file, file) for file in (*listed_files(document), *played_files(document)))
-        pages = range(min(self._pages, MOST_PAGES_OF_NOTES))
-        for index in pages:
-            annotations = document.page_annot_xrefs(index)
+        holders = [document.pdf_catalog()]
+        for index in range(min(self._pages, MOST_PAGES_OF_NOTES)):
+            try:
+                annotations, holder = document.page_annot_xrefs(index), document.page_xref(index)
+            except Exception as error:
+                # A damaged page costs its own files alone.
+                if is_memory_error(error):
+                    raise
+                continue
+            holders.append(holder)
             yield from (
                 partial(embedded_file, file)
                 for xref, kind, _ in annotations
                 if kind in _NOTES_WITH_FILES
                 for file in noted_files(document, xref)
             )
-        for holder in (document.pdf_catalog(), *(document.page_xref(index) for index in pages)):
+        for holder in holders:
             yield from (partial(embedded_file, file) for file in associated_files(document, holder))
 
     def _scans(self) -> int:
@@ -448,7 +470,7 @@ class PdfSource:
             return stated
         # A workbook's largest line is the name of its first sheet.
         no_line = self._opening.cautious or self._format is Format.XLSX
-        line = None if no_line else self._headline()
+        line = None if no_line else self._first_headline()
         return self._in_words(line) if line else title_from_name(self._opening.name)
 
     def _in_words(self, title: str) -> str:
@@ -466,6 +488,15 @@ class PdfSource:
     def _metadata(self, field: str) -> str:
         value = (self._document.metadata or {}).get(field)
         return " ".join(clean(value).split())[:LONGEST_TITLE] if isinstance(value, str) else ""
+
+    def _first_headline(self) -> str | None:
+        """The title on page one; None where that is damaged and others follow it."""
+        try:
+            return self._headline()
+        except (DecodeError, RuntimeError) as error:
+            if self._pages == 1 or is_memory_error(error):
+                raise
+            return None
 
     def _headline(self) -> str | None:
         """The first lines of page one that are set in its largest type, if that is larger than the rest and a title;
@@ -526,6 +557,15 @@ class PdfSource:
             for level, title, page in entries[:LONGEST_OUTLINE]
             if 1 <= page <= self._pages
         )
+
+
+def _opened(path: Path) -> pymupdf.Document:
+    try:
+        return pymupdf.open(path, filetype="pdf")
+    except Exception as error:
+        if _OTHER_LOCK in f"{error} {error.__cause__}":
+            raise DecodeError(LOCKED_OTHERWISE) from error
+        raise
 
 
 def ruled_grids(page: pymupdf.Page) -> list[Grid]:

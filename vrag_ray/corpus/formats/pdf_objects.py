@@ -1,5 +1,6 @@
 """What PyMuPDF reads wrongly or not at all of the objects of a PDF: trees with kids, embedded files, page labels,
-names of glyphs, choices in fields, pictures that cannot be decoded.
+names of glyphs, choices in fields, pictures that cannot be decoded,
+page trees that state another number of pages.
 
 All of it goes by the objects of MuPDF itself, which decode text strings in UTF-16, UTF-8 and PDFDocEncoding.
 """
@@ -11,6 +12,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import attrgetter
@@ -25,6 +27,7 @@ MOST_ENTRIES = 100_000
 """Entries of a tree that are read."""
 _OF_NAME, _OF_FILE = ("UF", "F", "Unix", "DOS", "Mac"), ("F", "UF", "Unix", "DOS", "Mac")
 """The keys under which a file may have its name and its content, the best first. Older programs use the last three."""
+_INHERITED = ("Resources", "MediaBox", "CropBox", "Rotate")
 MOST_PICTURES = 16
 LEAST_DECODED = 0.03
 """Share of the bytes of a picture below which it shows nothing."""
@@ -49,6 +52,61 @@ class LabelRange:
         # PyMuPDF counts letters from 0.
         number = page - self.start + self.first - (self.style in _LETTERS)
         return self.prefix + str(construct_label(self.style, "", number))
+
+
+def mend_pages(document: pymupdf.Document) -> None:
+    """Give the PDF a flat tree of the pages that it has, in memory, where the tree states another number of them.
+
+    A PDF without pages is first looked through for its objects: its table of them may be wrong throughout.
+    """
+    pdf = mupdf.pdf_document_from_fz_document(document)
+    if _stated_pages(document) == 0:
+        with suppress(RuntimeError):
+            mupdf.pdf_repair_xref(pdf)
+    catalog = _at(mupdf.pdf_trailer(pdf), "Root")
+    leaves = list(itertools.islice(_leaves(mupdf.pdf_dict_gets(catalog, "Pages")), MOST_ENTRIES))
+    pages = [leaf for leaf in leaves if mupdf.pdf_is_dict(leaf)]
+    is_tree = mupdf.pdf_is_array(_at(catalog, "Pages", "Kids"))
+    if not 0 < len(pages) <= len(leaves) < MOST_ENTRIES or (is_tree and _stated_pages(document) == len(leaves)):
+        return
+    kids = mupdf.pdf_new_array(pdf, len(pages))
+    tree = mupdf.pdf_new_dict(pdf, 3)
+    mupdf.pdf_dict_puts(tree, "Type", mupdf.pdf_new_name("Pages"))
+    mupdf.pdf_dict_puts(tree, "Kids", kids)
+    mupdf.pdf_dict_puts(tree, "Count", mupdf.pdf_new_int(len(pages)))
+    root = mupdf.pdf_add_object(pdf, tree)
+    for leaf in pages:
+        page = leaf if mupdf.pdf_is_indirect(leaf) else mupdf.pdf_add_object(pdf, leaf)
+        for key in _INHERITED:
+            value = mupdf.pdf_dict_gets_inheritable(page, key)
+            if not mupdf.pdf_is_null(value):
+                mupdf.pdf_dict_puts(page, key, value)
+        mupdf.pdf_dict_puts(page, "Type", mupdf.pdf_new_name("Page"))
+        mupdf.pdf_dict_puts(page, "Parent", root)
+        mupdf.pdf_array_push(kids, page)
+    mupdf.pdf_dict_puts(catalog, "Pages", root)
+
+
+def _stated_pages(document: pymupdf.Document) -> int:
+    """How many pages the PDF states; 0 where that cannot be."""
+    try:
+        return int(document.page_count)
+    except RuntimeError:
+        return 0
+
+
+def _leaves(tree: mupdf.PdfObj) -> Iterator[mupdf.PdfObj]:
+    """What a page tree has in the places of its pages, in order."""
+    nodes, seen = [tree], set()
+    while nodes:
+        node = nodes.pop()
+        kids = mupdf.pdf_dict_gets(node, "Kids")
+        number = mupdf.pdf_to_num(node)
+        if mupdf.pdf_is_null(kids):
+            yield node
+        elif not number or number not in seen:
+            seen.add(number)
+            nodes += reversed(_items(kids)) if mupdf.pdf_is_array(kids) else [kids]
 
 
 def page_labels(document: pymupdf.Document) -> list[LabelRange]:
