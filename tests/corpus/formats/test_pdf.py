@@ -367,6 +367,14 @@ def test_the_pages_of_a_wrong_page_tree_are_read(sandbox, put, options, data, te
     assert [unit.text.strip() for unit in units] == texts
 
 
+@pytest.mark.parametrize(("rendering", "count"), [(b"/NeedsRendering true", 1), (b"", 0)])
+def test_a_form_whose_pages_are_made_of_its_data_has_a_notice(sandbox, put, rendering, count):
+    data = tree_of(b"<</Type/Pages%s/Kids[3 0 R]/Count 1>>" % SIZE, stream_of(b"<xdp/>"))
+    data = data.replace(b"/Type/Catalog", b"/Type/Catalog/AcroForm<</Fields[]/XFA 6 0 R>>%s" % rendering)
+    notices = sandbox.probe(put("d.pdf", data), "d.pdf").notices
+    assert sum("XFA" in notice for notice in notices) == count
+
+
 def test_a_pdf_for_the_holder_of_a_certificate_is_not_called_damaged(sandbox, put):
     lock = b"/Encrypt<</Filter/Adobe.PubSec/SubFilter/adbe.pkcs7.s5/V 4>>/ID[<00><00>]>>\nstartxref"
     data = tree_of(b"<</Type/Pages%s/Kids[3 0 R]/Count 1>>" % SIZE).replace(b">>\nstartxref", lock)

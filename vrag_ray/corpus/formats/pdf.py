@@ -33,6 +33,7 @@ from vrag_ray.corpus.formats.pdf_objects import (
     associated_files,
     embedded_file,
     fonts_without_letters,
+    is_dynamic_form,
     label_of,
     listed_files,
     mend_pages,
@@ -118,6 +119,10 @@ LOCKED_OTHERWISE = (
     "is encrypted for the holders of a certificate or of a licence (DRM): open it in a program that has that, and save "
     "it without encryption"
 )
+DYNAMIC_FORM = (
+    "a form (XFA) whose pages and values are not read, since Adobe Acrobat alone draws them: open it there and print "
+    "it to a PDF"
+)
 UNREADABLE = f"is no readable PDF: it is damaged or cut short; {_REPAIR}"
 
 _TypeLine = tuple[float, tuple[float, float], str, tuple[float, float, float, float]]
@@ -182,6 +187,8 @@ class PdfSource:
     def probe(self) -> Probe:
         meta: dict[str, MetaValue] = {"repaired": True} if self._document.is_pdf and self._document.is_repaired else {}
         notices = list(self._notices)
+        if self._document.is_pdf and is_dynamic_form(self._document):
+            notices.append(DYNAMIC_FORM)
         format_ = self._made_of or self._format
         if format_ is not Format.PDF:
             meta["format"] = str(format_)

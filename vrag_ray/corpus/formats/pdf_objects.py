@@ -109,6 +109,13 @@ def _leaves(tree: mupdf.PdfObj) -> Iterator[mupdf.PdfObj]:
             nodes += reversed(_items(kids)) if mupdf.pdf_is_array(kids) else [kids]
 
 
+def is_dynamic_form(document: pymupdf.Document) -> bool:
+    """Whether the PDF is a form (XFA) whose pages a program makes of its data; those in the file only say so."""
+    catalog = _catalog(document)
+    form = _at(catalog, "AcroForm", "XFA")
+    return not mupdf.pdf_is_null(form) and bool(mupdf.pdf_to_bool(mupdf.pdf_dict_gets(catalog, "NeedsRendering")))
+
+
 def page_labels(document: pymupdf.Document) -> list[LabelRange]:
     """The ranges of page labels of a PDF, the first pages first."""
     ranges = []
