@@ -375,6 +375,33 @@ def test_a_form_whose_pages_are_made_of_its_data_has_a_notice(sandbox, put, rend
     assert sum("XFA" in notice for notice in notices) == count
 
 
+@pytest.mark.parametrize(
+    ("layers", "policy", "texts"),
+    [
+        (b"/BaseState/OFF/ON[6 0 R]", b"/AllOn", ""),
+        (b"/OFF[7 0 R]", b"/AllOn", ""),
+        (b"", b"/AllOn", "of both layers"),
+        (b"/OFF[7 0 R]", b"/AnyOn", "of both layers"),
+    ],
+)
+def test_what_needs_all_of_several_layers_is_read_where_all_are_shown(sandbox, put, options, layers, policy, texts):
+    both = b"<</Type/OCMD/OCGs[6 0 R 7 0 R]/P%s>>" % policy
+    data = pdf_of(
+        [
+            b"<</Type/Catalog/Pages 2 0 R/OCProperties<</OCGs[6 0 R 7 0 R]/D<<%s>>>>>>" % layers,
+            b"<</Type/Pages%s/Kids[3 0 R]/Count 1>>" % SIZE,
+            b"<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F 5 0 R>>/Properties<</M 8 0 R>>>>>>",
+            stream_of(b"/OC /M BDC BT /F 12 Tf 20 100 Td (of both layers) Tj ET EMC"),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            b"<</Type/OCG/Name(Walls)>>",
+            b"<</Type/OCG/Name(Pipes)>>",
+            both,
+        ]
+    )
+    (unit,) = decoded(sandbox, put("d.pdf", data), item(0, 1), options)
+    assert unit.text.strip() == texts
+
+
 def test_a_pdf_for_the_holder_of_a_certificate_is_not_called_damaged(sandbox, put):
     lock = b"/Encrypt<</Filter/Adobe.PubSec/SubFilter/adbe.pkcs7.s5/V 4>>/ID[<00><00>]>>\nstartxref"
     data = tree_of(b"<</Type/Pages%s/Kids[3 0 R]/Count 1>>" % SIZE).replace(b">>\nstartxref", lock)

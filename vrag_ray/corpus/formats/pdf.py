@@ -40,6 +40,7 @@ from vrag_ray.corpus.formats.pdf_objects import (
     noted_files,
     page_labels,
     played_files,
+    settle_layers,
 )
 from vrag_ray.corpus.formats.pdf_text import (
     LAYER_FLAGS,
@@ -169,6 +170,7 @@ class PdfSource:
         if self._document.is_pdf:
             try:
                 mend_pages(self._document)
+                settle_layers(self._document)
             except Exception as error:
                 # What cannot be mended is told apart below, as it stands.
                 if is_memory_error(error):

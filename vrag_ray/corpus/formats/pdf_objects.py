@@ -109,6 +109,26 @@ def _leaves(tree: mupdf.PdfObj) -> Iterator[mupdf.PdfObj]:
             nodes += reversed(_items(kids)) if mupdf.pdf_is_array(kids) else [kids]
 
 
+def settle_layers(document: pymupdf.Document) -> None:
+    """Give each membership that needs all of several layers the one that is off, in memory, where one is.
+
+    MuPDF shows what belongs to it where any of them is on.
+    """
+    if mupdf.pdf_is_null(mupdf.pdf_dict_gets(_catalog(document), "OCProperties")):
+        return
+    pdf = mupdf.pdf_document_from_fz_document(document)
+    for number in range(1, min(document.xref_length(), MOST_ENTRIES)):
+        with suppress(RuntimeError):
+            if document.xref_get_key(number, "Type")[1] != "/OCMD" or document.xref_get_key(number, "P")[1] != "/AllOn":
+                continue
+            membership = _object(document, number)
+            for layer in _items(mupdf.pdf_dict_gets(membership, "OCGs")):
+                if mupdf.pdf_is_ocg_hidden(pdf, mupdf.PdfResourceStack(), "View", layer):
+                    mupdf.pdf_dict_puts(membership, "OCGs", layer)
+                    mupdf.pdf_dict_dels(membership, "P")
+                    break
+
+
 def is_dynamic_form(document: pymupdf.Document) -> bool:
     """Whether the PDF is a form (XFA) whose pages a program makes of its data; those in the file only say so."""
     catalog = _catalog(document)
