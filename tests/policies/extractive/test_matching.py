@@ -740,6 +740,12 @@ def test_a_list_is_quoted_with_the_line_that_introduces_it(question: str, quote:
             id="while numbers rise",
         ),
         pytest.param(
+            "What does the filter do?",
+            ["## Filter", "1. Open the lid.", "2. Rinse the sponge.", "", "The filter keeps sand out."],
+            "The filter keeps sand out.",
+            id="not for a question for a single thing",
+        ),
+        pytest.param(
             "Which documents does the bidder hand in?",
             ["The bidder hands in the following documents:", "1. A price list.", "2. A bank's letter.", "", "End."],
             "The bidder hands in the following documents: 1. A price list. 2. A bank's letter.",

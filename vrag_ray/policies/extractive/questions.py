@@ -215,7 +215,7 @@ _YES_OR_NO = re.compile(
 )
 _SEVERAL = re.compile(
     r"^\W*(?:and\s+)?(?:(?:please\s+)?(?:list|name|give|enumerate|outline)\b|(?:what|which)\s+(?:are|were)\b|"
-    r"(?:what|which)\s+(?:[\w-]+\s+){0,3}?[\w-]+[^\Ws]s\b(?!\s+(?:is|was|has|does)\b))",
+    r"(?:what|which)\s+(?!(?:is|was|has|does)\b)(?:[\w-]+\s+){0,3}?[\w-]+[^\Ws]s\b(?!\s+(?:is|was|has|does)\b))",
     re.IGNORECASE,
 )
 _MEASURE = re.compile(
