@@ -37,6 +37,7 @@ LEADERS = re.compile(r"(?:\.\s?){4,}|(?:…\s?){2,}|(?:·\s?){4,}")
 """Dots from a name to its page or its price."""
 LEAST_DOTS = 6
 """Of dots that lead to words: fewer may be an ellipsis."""
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _DOTS = re.compile(r"[.…·]+")
 _UNIT_OF_ALL = re.compile(r"\s*\((?:[\w$€£]+ )?in [^()]*\)", re.IGNORECASE)
 """``(in millions, except per share data)`` stands over several columns and names none of them."""
@@ -126,6 +127,13 @@ class Row:
         named = any(is_figure(word.text) for cell in others for word in cell.words[-1:])
         longest = LONGEST_LABEL if named else MAX_CELL_WORDS
         return len(label.words) > longest or any(len(cell.words) > MAX_CELL_WORDS for cell in others)
+
+    @cached_property
+    def has_named_figures(self) -> bool:
+        """Whether figures stand behind a name. Years behind one are heads: ``As of December 31, 2021 2020``."""
+        label, *others = self.cells
+        figures = [cell.text for cell in others if cell.words and is_figure(cell.words[-1].text)]
+        return bool(figures) and any(map(str.isalpha, label.text)) and not all(map(_YEAR.fullmatch, figures))
 
 
 def box_of(words: Sequence[Word]) -> Box:

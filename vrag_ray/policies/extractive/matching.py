@@ -58,7 +58,6 @@ TITLE_ROWS = 25
 _CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECASE)
 _YEARS = re.compile(r"\W*(?:(?:1[89]|20)\d\d\W*){2,}")
 """The years below a chart or above a table, and nothing else."""
-_YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 
 
@@ -368,12 +367,13 @@ def _titled(page: _Page, place: int) -> dict[str, float]:
     rows = page.parts.rows
     above = range(max(0, place - TITLE_ROWS), place)
     # A row of figures with a name of its own is no title of this one, but for the row that this one is a part of.
-    group = next((at for at in reversed(above) if _is_named(rows[at]) and not _is_part(rows, at)), -1)
-    group = group if _is_named(rows[place]) and _is_part(rows, place) else -1
+    group = -1
+    if rows[place].has_named_figures and _is_part(rows, place):
+        group = next((at for at in reversed(above) if rows[at].has_named_figures and not _is_part(rows, at)), -1)
     titles = [
         at
         for at in above
-        if at == group or _CAPTION.match(rows[at].text) or not (rows[at].is_prose or _is_named(rows[at]))
+        if at == group or _CAPTION.match(rows[at].text) or not (rows[at].is_prose or rows[at].has_named_figures)
     ]
     prose = [at for at in above if rows[at].is_prose]
     return {
@@ -384,13 +384,6 @@ def _titled(page: _Page, place: int) -> dict[str, float]:
         )
         for stem, held in page.in_rows.items()
     }
-
-
-def _is_named(row: Row) -> bool:
-    """Whether a row has figures behind a name. Years behind one are heads: ``As of December 31, 2021 2020``."""
-    label, *values = row.cells
-    figured = [cell.text for cell in values if cell.words and is_figure(cell.words[-1].text)]
-    return bool(figured) and any(map(str.isalpha, label.text)) and not all(map(_YEAR.fullmatch, figured))
 
 
 def _is_part(rows: Sequence[Row], place: int) -> bool:
