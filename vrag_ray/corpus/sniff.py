@@ -203,7 +203,7 @@ _OFFICE_OF = {
     b"ms-powerpoint": Format.PPTX, b"spreadsheetml": Format.XLSX, b"ms-excel": Format.XLSX,
 }  # fmt: skip
 _OFFICE_MAIN = re.compile(rb"ContentType\s*=\s*[\"'][^\"']*?(%b)[^\"']*\.main\+xml[\"']" % b"|".join(_OFFICE_OF))
-"""By which an office file tells what it is, wherever its parts are."""
+"""The part that states the kind of an office file, wherever its other parts are."""
 _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.DOTALL)
 _SVG = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*|<!DOCTYPE[^>\[]*(?:\[.*?\])?>\s*)*<(?:[\w.-]+:)?svg[\s>]",

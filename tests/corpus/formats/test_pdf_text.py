@@ -517,7 +517,7 @@ UNTOLD = "Count of the birds that were ringed on the northern weir in May"
 
 
 def in_type3(text: str, code_of: Callable[[str], int], name: str) -> pymupdf.Page:
-    """A page of one line in a Type 3 font that tells no letters: ``code_of`` gives the code of each."""
+    """A page of one line in a Type 3 font that states no letters: ``code_of`` gives the code of each."""
     letters = sorted(set(text) - {" "})
     codes = {letter: code_of(letter) for letter in letters}
     document = pymupdf.open()

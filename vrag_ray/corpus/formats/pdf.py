@@ -115,7 +115,7 @@ UNREADABLE_OTHER = (
     "that it was made with, and export it as PDF"
 )
 _OTHER_LOCK = "unknown encryption handler"
-"""What MuPDF says of a PDF that is encrypted otherwise than by a password."""
+"""In the message of MuPDF for a PDF that is encrypted otherwise than by a password."""
 LOCKED_OTHERWISE = (
     "is encrypted for the holders of a certificate or of a licence (DRM): open it in a program that has that, and save "
     "it without encryption"
@@ -172,7 +172,7 @@ class PdfSource:
                 mend_pages(self._document)
                 settle_layers(self._document)
             except Exception as error:
-                # What cannot be mended is told apart below, as it stands.
+                # What cannot be mended is reported below, as it stands.
                 if is_memory_error(error):
                     raise
         self._pages = self._count_pages()

@@ -159,7 +159,7 @@ def label_of(ranges: Sequence[LabelRange], page: int) -> str:
 
 
 def fonts_without_letters(page: pymupdf.Page) -> set[str]:
-    """The fonts of ``page`` whose codes stand for letters that the file does not tell, by the names that MuPDF's spans
+    """The fonts of ``page`` whose codes stand for letters that the file does not state, by the names that MuPDF's spans
     have for them: fonts without a table of Unicode, most of whose glyphs have numbers for names."""
     found = set()
     for number, extension, kind, name, *_ in page.get_fonts():

@@ -249,13 +249,14 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
     if lost < BAD_SHARE * total:
         unreadable = []
     too_little = readable < min_chars and (bool(lines) or bool(page.get_bboxlog()))
-    doubtful, unread = _unbelieved(_doubtful(lines, aspect) | _untold(page, lines), ocr, believed)
+    doubtful, unread = _unbelieved(_doubtful(lines, aspect) | _without_letters(page, lines), ocr, believed)
     notices += unread
     texts = [word.text for word in _words_of(lines)]
     badly_read = ocr is not None and is_badly_read(page, texts)
     is_scan = _is_scan(page, lines, aspect)
     undecoded = undecoded_pictures(page) if page.parent.is_pdf and (is_scan or readable < min_chars) else []
-    undrawn = f"{len(undecoded)} pictures on it cannot be decoded: they are damaged, or compressed in an unknown way"
+    of_them = "a picture" if len(undecoded) == 1 else f"{len(undecoded)} pictures"
+    undrawn = f"{of_them} on it cannot be decoded: damaged, or compressed in an unknown way"
     notices += [undrawn] if undecoded else []
     if ocr is None:
         if unreadable or doubtful:
@@ -917,9 +918,10 @@ def _is_narrow(lines: Sequence[_Line], aspect: float) -> bool:
     return bool(ratios) and float(np.median(ratios)) < NARROW
 
 
-def _untold(page: pymupdf.Page, lines: Sequence[_Line]) -> dict[str, list[_Line]]:
-    """The lines of each font of which the file tells no letters, where these do not spell a known language either, as
-    they do in the fonts of TeX, whose codes are letters."""
+def _without_letters(page: pymupdf.Page, lines: Sequence[_Line]) -> dict[str, list[_Line]]:
+    """The lines of each font whose letters the file does not state, where these do not spell a known language either.
+
+    They do in the fonts of TeX, whose codes are letters."""
     fonts = fonts_without_letters(page) if page.parent.is_pdf and lines else set()
     group = [line for line in lines if line.font in fonts]
     text = " ".join(word.text for word in _words_of(group))

@@ -50,7 +50,7 @@ _DECLARED = re.compile(r"(<\?xml[^>]*encoding\s*=\s*[\"'])[\w-]+", re.IGNORECASE
 def usual_package(path: Path, format_: Format) -> Path | io.BytesIO:
     """The file at ``path``, or a copy with its parts in their usual places and in UTF-8 where they are elsewhere.
 
-    What is damaged stays as it is: who reads it says so.
+    What is damaged stays as it is: its reader reports it.
     """
     try:
         with zipfile.ZipFile(path) as archive:
