@@ -46,6 +46,11 @@ def test_a_pattern_takes_what_it_matches(folder: Path, monkeypatch: pytest.Monke
         list_sources([f"{folder}/*.pdf"])
 
 
+def test_a_style_sheet_is_of_its_page_and_not_left_out(folder: Path) -> None:
+    (folder / "deep" / "page.css").write_text("p{color:red}")
+    assert (LeftOut.KIND, "deep/page.css") not in list_sources([folder]).left_out
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
 def test_a_manifest_says_something_of_each_file(folder: Path, suffix: str) -> None:
     rows = [

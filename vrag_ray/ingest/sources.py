@@ -22,6 +22,8 @@ MOST_FILES_OF_A_GROUP = ROWS_TOGETHER
 GROUPS_PER_READER = 8
 FOOTERS_AT_ONCE = 16
 SIDECAR_SUFFIXES = frozenset({".srt", ".vtt", ".ass", ".ssa"})
+STYLE_SHEET = ".css"
+"""The suffix of what is read with the web page that names it."""
 _PATTERN = frozenset("*?[")
 
 
@@ -281,7 +283,7 @@ def _walked(root: Path, listing: Listing) -> list[Path]:
             elif path.is_file():
                 if _is_known(name):
                     files.append(path)
-                else:
+                elif _suffix(name) != STYLE_SHEET:
                     left_out.append((LeftOut.KIND, path))
             is_empty &= is_folder and not path.is_symlink()
         folders[:] = [name for name in folders if not (name.startswith(".") or _is_collection(Path(place, name)))]
