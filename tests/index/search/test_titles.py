@@ -19,6 +19,7 @@ from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.fusion import Fused
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.search.titles import TITLE, TitleVectors, by_titles, still_needed
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.serving.parts.fresh_retriever import FreshRetriever
 from vrag_ray.types import HYBRID, LEXICAL, TEXT, SearchAnswer
 
@@ -198,3 +199,10 @@ def test_a_served_collection_embeds_its_titles_without_a_search(tmp_path: Path) 
             served.close()
 
     asyncio.run(serve())
+
+
+@pytest.mark.parametrize("most", [1, 2, 9])
+def test_titles_of_a_collection_are_listed_once_each_up_to_a_number(tmp_path: Path, most: int) -> None:
+    plant(tmp_path / "c", PAGES)
+    titles = Collection.open(str(tmp_path / "c")).distinct_titles(most)
+    assert len(titles) == min(most, len(PAGES)) and set(titles) <= set(PAGES)

@@ -14,7 +14,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -154,7 +153,13 @@ class Collection:
 
     def distinct_titles(self, most: int) -> list[str]:
         """The first ``most`` of the titles that documents of this version have, each once."""
-        return list(islice(dict.fromkeys(document.title for document in self._by_id().values()), most))
+        found: dict[str, None] = {}
+        for document in self._by_id().values():
+            found[document.title] = None
+            # Of a large collection the rest is not looked at.
+            if len(found) == most:
+                break
+        return list(found)
 
     @property
     def document_count(self) -> int:
