@@ -45,7 +45,7 @@ def saved_page(
 
 def rules_of(page: Path) -> str:
     """The head of the saved page before its title, with the rules of its sheets, without blanks between these."""
-    styled, _ = with_local_sheets(page, page.parent)
+    styled, _, _ = with_local_sheets(page, page.parent)
     return re.sub(r"(?<=[>{};]) ", "", styled.decode().partition("<head>")[2].partition("<title>")[0])
 
 
@@ -135,7 +135,19 @@ def test_links_that_are_not_shown_or_lead_elsewhere_name_no_sheet(tmp_path: Path
     page = saved_page(tmp_path / "in", head, a=".a{x:1}", large=" " * (MOST_SHEET_BYTES + 1))
     (page.parent / "page_files" / "link.css").symlink_to(tmp_path / "secret.css")
     (page.parent / "page_files" / "binary.css").write_bytes(b"\0\1")
-    assert with_local_sheets(page, page.parent) == (b"", "")
+    styled, mark, notices = with_local_sheets(page, page.parent)
+    assert (styled, mark) == (b"", "")
+    assert [notice.partition(":")[0] for notice in notices] == [
+        "the style sheet page_files/large.css is left out (sheets of more than 2 MB, or 4 MB a page)",
+        "the style sheet page_files/binary.css is left out (it is no text)",
+    ]
+
+
+def test_a_sheet_that_cannot_be_read_is_a_notice_of_its_page(tmp_path: Path) -> None:
+    page = saved_page(tmp_path / "in", large=" " * (MOST_SHEET_BYTES + 1))
+    page.write_text(page.read_text().replace("style.css", "large.css"))
+    report = ingest([page], settings_for(tmp_path / "c"))
+    assert any("large.css is left out" in found.notice for found in report.file_notices)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +204,6 @@ def test_rules_for_names_that_a_page_lacks_are_left_out(sheet: str, left: str) -
 def test_what_a_script_fades_in_is_read(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text('<link rel="stylesheet" href="a.css"><p class="reveal">Open since 1966</p>')
     (tmp_path / "a.css").write_text(".reveal{color:red;opacity:0;transition:1s}.reveal{opacity:0.5}")
-    page, names = with_local_sheets(tmp_path / "page.html", tmp_path)
+    page, names, _ = with_local_sheets(tmp_path / "page.html", tmp_path)
     assert names == "a.css"
     assert b"opacity:0;" not in page and b"color:red" in page and b"opacity:0.5" in page

@@ -253,7 +253,7 @@ class Register:
                 return replace(plan, error=f"{plan.name} {refusal}", is_empty=not size)
             with _file(original) as path:
                 doc_id, size = self._files.add_blob(path)
-                styled, styles = self._styled(path, folder)
+                styled, styles, unstyled = self._styled(path, folder)
             sidecars = {name: self._blob(place) for name, place in plan.sidecars.items()}
         except OSError as error:
             if fault_of(error) is StorageFault.TOO_MANY_FILES:
@@ -264,6 +264,7 @@ class Register:
         plan = replace(plan, doc_id=doc_id, size_bytes=size, sidecars=sidecars, meta=meta, pages=styled)
         if doc_id in self._committed.finished and self._committed.sidecars.get(doc_id, "") == mark:
             return replace(plan, skipped=True)
+        plan = replace(plan, notices=[*plan.notices, *unstyled])
         try:
             plan, probe = self._probed(plan)
         except DecodeError as error:
@@ -319,14 +320,15 @@ class Register:
             return replace(plan, notices=[*plan.notices, str(error)])
         return replace(plan, pages=pages, slides=slides)
 
-    def _styled(self, file: Path, folder: Path | None) -> tuple[str, str]:
-        """The blob of a web page with the rules of the style sheets beside it, and what names them; else "" twice."""
-        page, names = with_local_sheets(file, folder) if folder is not None else (b"", "")
+    def _styled(self, file: Path, folder: Path | None) -> tuple[str, str, list[str]]:
+        """The blob of a web page with the rules of the style sheets beside it, and what names them, "" where there are
+        none; and notices of sheets that cannot be read."""
+        page, names, notices = with_local_sheets(file, folder) if folder is not None else (b"", "", [])
         if not page:
-            return "", ""
+            return "", "", notices
         with _file(page) as path:
             blob = self._files.add_blob(path)[0]
-        return blob, f"{names} ({blob[:12]})"
+        return blob, f"{names} ({blob[:12]})", notices
 
     def _blob(self, place: str) -> str:
         """The blob with the bytes of a file."""

@@ -56,33 +56,43 @@ _FADED = re.compile(r"\bopacity\s{0,9}:\s{0,9}(?:0?\.)?0{1,9}%?\s{0,9}(?:!import
 
 @dataclass
 class _Beside:
-    """The sheets beside a page, below ``folder``: what was read of them."""
+    """The sheets beside a page, below ``folder``: what was read of them, and a notice for each that could not be."""
 
     folder: Path
     names: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     bytes: int = 0
 
     def rules(self, parent: Path, target: str, depth: int = 1) -> str:
         """The rules of the sheet that ``target`` names in a file of ``parent``, in ASCII, with those that it imports.
 
-        Empty for what is no local file of bounded size in the folder.
+        Empty for what is no file in the folder, and for a sheet that has a notice.
         """
         name = unquote(target.strip().partition("#")[0].partition("?")[0]).replace("\\", "/")
         if not name or _SCHEME.match(name) or depth > DEEPEST or len(self.names) == MOST_SHEETS:
             return ""
         path = file_inside(parent, name, self.folder)
+        if path is None or not path.is_file():
+            return ""
+        most = min(MOST_SHEET_BYTES, MOST_BYTES - self.bytes)
         try:
-            size = path.stat().st_size if path is not None and path.is_file() else 0
-            if path is None or not 0 < size <= min(MOST_SHEET_BYTES, MOST_BYTES - self.bytes):
-                return ""
-            data = path.read_bytes()
-        except OSError:
-            return ""
+            with path.open("rb") as file:
+                data = file.read(most + 1)
+        except OSError as error:
+            return self._left_out(name, f"it cannot be read: {error.strerror or error}")
+        if len(data) > most:
+            return self._left_out(
+                name, f"sheets of more than {MOST_SHEET_BYTES >> 20} MB, or {MOST_BYTES >> 20} MB a page"
+            )
         if (sheet := _decoded(data)) is None:
-            return ""
-        self.bytes += size
+            return self._left_out(name, "it is no text")
+        self.bytes += len(data)
         self.names.append(PurePosixPath(name).name)
         return self.with_imported(without_comments(sheet), path.parent, depth)
+
+    def _left_out(self, name: str, why: str) -> str:
+        self.notices.append(f"the style sheet {shown_name(name)} is left out ({why}): words that it hides are read")
+        return ""
 
     def with_imported(self, sheet: str, parent: Path, depth: int) -> str:
         """A sheet without comments, with the rules of what it imports in the place of the imports, in ASCII."""
@@ -97,14 +107,15 @@ class _Beside:
         return "".join([*parts, _embedded(sheet[at:])])
 
 
-def with_local_sheets(file: Path, folder: Path) -> tuple[bytes, str]:
-    """The web page ``file`` with the rules of the style sheets that it names and that lie in ``folder`` or below, and a
-    mark of these: their names. Both are empty where there are none, and for a page in UTF-16.
+def with_local_sheets(file: Path, folder: Path) -> tuple[bytes, str, list[str]]:
+    """The web page ``file`` with the rules of the style sheets that it names and that lie in ``folder`` or below, a
+    mark of these, which is their names, and notices of those that cannot be read. Page and mark are empty where there
+    are none, and for a page in UTF-16.
 
     Nothing is fetched, and links are followed only within ``folder``. Raises OSError where ``file`` cannot be read.
     """
     if SUFFIXES.get(file.suffix.lower()) is not Format.HTML or file.stat().st_size > MOST_PAGE_BYTES:
-        return b"", ""
+        return b"", "", []
     # Every byte as one character, so that what is left alone is what was there.
     page = file.read_bytes().decode("latin-1")
     beside, names = _Beside(folder), frozenset(_NAMES_OF_PAGE.findall(page))
@@ -136,10 +147,11 @@ def with_local_sheets(file: Path, folder: Path) -> tuple[bytes, str]:
                 opening,
             ]
             done = end
+    notices = list(dict.fromkeys(beside.notices))
     if not parts:
-        return b"", ""
+        return b"", "", notices
     mark = ", ".join(dict.fromkeys(shown_name(name) for name in beside.names))
-    return "".join([*parts, page[done:]]).encode("latin-1"), mark[:LONGEST_MARK]
+    return "".join([*parts, page[done:]]).encode("latin-1"), mark[:LONGEST_MARK], notices
 
 
 def applicable(sheet: str, names: Container[str]) -> str:
