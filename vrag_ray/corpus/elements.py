@@ -99,26 +99,26 @@ def elements(
     lines = [line for block in blocks if not isinstance(block, Table) for line in block]
     body = _body_height(lines)
     boxes = [block.box if isinstance(block, Table) else _box(block) for block in blocks]
-    found: list[tuple[ElementKind, Box, str, Table | None]] = []
+    parts: list[tuple[ElementKind, Box, str, Table | None]] = []
     for (block, following), box in zip(pairwise([*blocks, None]), boxes, strict=True):
         assert block is not None
         if isinstance(block, Table):
-            found.append((ElementKind.TABLE, box, block.markdown(), block))
+            parts.append((ElementKind.TABLE, box, block.markdown(), block))
             continue
         text = joined([word for line in block for word in line.words], "\n")
         leads = _leads(block, following)
         kind = (None if leads else _in_margin(block, box, boxes)) or _kind(block, box, body, leads)
-        if kind is ElementKind.TITLE and any(earlier is ElementKind.TITLE for earlier, _, _, _ in found):
+        if kind is ElementKind.TITLE and any(earlier is ElementKind.TITLE for earlier, _, _, _ in parts):
             kind = ElementKind.SECTION
-        found.append((kind, box, text, None))
+        parts.append((kind, box, text, None))
     for picture in pictures:
-        found.insert(_place(picture, [box for _, box, _, _ in found]), (ElementKind.PICTURE, picture, "", None))
-    return tuple(_numbered(found, _cell_boxes([block for block in blocks if isinstance(block, Table)], aspect, grids)))
+        parts.insert(_place(picture, [box for _, box, _, _ in parts]), (ElementKind.PICTURE, picture, "", None))
+    return tuple(_numbered(parts, _cell_boxes([block for block in blocks if isinstance(block, Table)], aspect, grids)))
 
 
 def elements_of_clip(cues: Sequence[Cue], shots: Sequence[tuple[float, float]]) -> tuple[Element, ...]:
-    """Shots, what is written in them, and what is said, in the order in which they begin."""
-    found = [
+    """Shots, what is written in them, and what is spoken, in the order in which they begin."""
+    parts = [
         *((start, -end, ElementKind.SHOT, FULL_PAGE, "") for start, end in shots),
         *(
             (
@@ -132,7 +132,7 @@ def elements_of_clip(cues: Sequence[Cue], shots: Sequence[tuple[float, float]]) 
         ),
     ]
     # A shot comes before what is written in it: lines of a picture have its times, and keep their order.
-    ordered = sorted(found, key=lambda part: (part[0], part[1], part[2] is not ElementKind.SHOT))
+    ordered = sorted(parts, key=lambda part: (part[0], part[1], part[2] is not ElementKind.SHOT))
     return tuple(
         Element(number, kind, box, text, t_start=start, t_end=-end)
         for number, (start, end, kind, box, text) in enumerate(ordered, 1)
@@ -202,11 +202,11 @@ def grids_of(page: PageText, known: Sequence[Table]) -> list[Grid]:
 
 
 def _numbered(
-    found: Sequence[tuple[ElementKind, Box, str, Table | None]], cell_boxes: Mapping[int, Box]
+    parts: Sequence[tuple[ElementKind, Box, str, Table | None]], cell_boxes: Mapping[int, Box]
 ) -> list[Element]:
     numbered: list[Element] = []
     section = ""
-    for kind, box, text, table in found:
+    for kind, box, text, table in parts:
         number = len(numbered) + 1
         cells = [] if table is None else [cell for row in table.rows for cell in row]
         whole = reduce(Box.union, (cell_boxes.get(id(cell), cell.box) for cell in cells), box)
@@ -251,14 +251,14 @@ def _blocks(lines: Sequence[_Line]) -> list[list[_Line]]:
     right = max((line.u1 for line in lines), default=0.0)
     gaps = [line.v0 - last.v1 for last, line in pairwise(lines) if abs(line.v0 - last.v1) < LINE_GAP * line.height]
     usual = median(gaps) if gaps else 0.0
-    found: list[list[_Line]] = []
+    blocks: list[list[_Line]] = []
     for line in lines:
-        last = found[-1][-1] if found else None
+        last = blocks[-1][-1] if blocks else None
         if last is None or _begins(line, last, (left, right), usual):
-            found.append([line])
+            blocks.append([line])
         else:
-            found[-1].append(line)
-    return found
+            blocks[-1].append(line)
+    return blocks
 
 
 def _begins(line: _Line, last: _Line, column: tuple[float, float], usual: float) -> bool:

@@ -108,12 +108,12 @@ def _number_a_text(column: Sequence[Word], words: Sequence[Word], aspect: float)
 
 def _unbroken(words: Sequence[Word], most: float) -> list[Word]:
     """The first of ``words`` of one line, up to a gap of more than ``most`` page widths, from left to right."""
-    found = list(words[:1])
+    unbroken = list(words[:1])
     for word in words[1:]:
-        if max(word.box.x0 - found[-1].box.x1, found[-1].box.x0 - word.box.x1) > most:
+        if max(word.box.x0 - unbroken[-1].box.x1, unbroken[-1].box.x0 - word.box.x1) > most:
             break
-        found.append(word)
-    return sorted(found, key=lambda word: word.box.x0)
+        unbroken.append(word)
+    return sorted(unbroken, key=lambda word: word.box.x0)
 
 
 def _run_on(lines: Sequence[Sequence[Word]]) -> bool:
@@ -132,8 +132,8 @@ def _are_full(lines: Sequence[Sequence[Word]]) -> bool:
 
 def _lines_between(column: Sequence[Word], others: Sequence[Word]) -> int:
     """How many numbers have a line without a number below them, before the next one."""
-    found = 0
+    count = 0
     for number, following in pairwise(column):
         start, end = number.box.y1, following.box.y0
-        found += any(start <= (word.box.y0 + word.box.y1) / 2 <= end for word in others)
-    return found
+        count += any(start <= (word.box.y0 + word.box.y1) / 2 <= end for word in others)
+    return count

@@ -159,10 +159,10 @@ class Reading:
         """The reading that ``to_bytes`` wrote; None for anything else."""
         unpacking = zlib.decompressobj()
         try:
-            found = _readings().validate_json(unpacking.decompress(data, LONGEST_READING))
+            reading = _readings().validate_json(unpacking.decompress(data, LONGEST_READING))
         except (zlib.error, ValidationError):
             return None
-        return found if unpacking.eof else None
+        return reading if unpacking.eof else None
 
 
 @cache
@@ -241,9 +241,9 @@ class OcrEngine:
         for begin, end in strips:
             first, last = max(0, begin - BEYOND), end + BEYOND
             strip = self._reading(np.ascontiguousarray(picture[first:last] if axis else picture[:, first:last]))
-            found = [part for line in strip.lines if (part := part_of(line, axis, begin - first, end - first))]
-            lines += (_moved(line, 0 if axis else first, first if axis else 0) for line in found)
-            letters[strip.turn] += sum(len(line.text) for line in found)
+            parts = [part for line in strip.lines if (part := part_of(line, axis, begin - first, end - first))]
+            lines += (_moved(line, 0 if axis else first, first if axis else 0) for line in parts)
+            letters[strip.turn] += sum(len(line.text) for line in parts)
         return Reading(width, height, letters.most_common(1)[0][0], tuple(lines))
 
     def _reading(self, picture: Picture) -> Reading:
@@ -282,7 +282,7 @@ class OcrEngine:
         tall = 2 * sum(_bottom(q) - _top(q) > TURNED_ASPECT * _width(q) for q in quads) > len(quads)
         is_sure = _confidence(lines) >= SURE
         if not tall:
-            # Where nothing is clear, there is no text, or one that is not known: neither has an upper edge.
+            # Where nothing is clear, there is no text, or a text in an unknown script: neither has an upper edge.
             if is_sure or not clear:
                 return 0, True
             here, over = (self._sample(picture, quads, turn) for turn in (0, 180))
@@ -332,8 +332,8 @@ class OcrEngine:
         scores = result.scores or [1.0] * len(texts)
         glyphs = result.word_results if len(result.word_results) == len(texts) else [()] * len(texts)
         lines = [
-            OcrLine(text, cast(Quad, quad.tolist()), glyph_quads(text, found), float(score))
-            for text, quad, found, score in zip(texts, quads, glyphs, scores, strict=True)
+            OcrLine(text, cast(Quad, quad.tolist()), glyph_quads(text, characters), float(score))
+            for text, quad, characters, score in zip(texts, quads, glyphs, scores, strict=True)
         ]
         return [line for line in lines if line.text.strip()]
 
@@ -531,14 +531,16 @@ def _box(quad: Quad, width: int, height: int) -> Box | None:
     return Box(x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
 
 
-def glyph_quads(text: str, found: object) -> tuple[Quad, ...]:
-    """The quads of RapidOCR's single characters ``found``, (character, confidence, quad) each, if they spell ``text``.
+def glyph_quads(text: str, characters: object) -> tuple[Quad, ...]:
+    """The quads of RapidOCR's single ``characters``, (character, confidence, quad) each, if they spell ``text``.
 
     Empty where they do not: RapidOCR can hand back raw columns, or the characters of another line.
     """
-    if not isinstance(found, list | tuple) or not all(isinstance(line, tuple) and len(line) == 3 for line in found):
+    if not isinstance(characters, list | tuple) or not all(
+        isinstance(line, tuple) and len(line) == 3 for line in characters
+    ):
         return ()
-    glyphs = [(letter, cast(Quad, quad)) for character, _, quad in found for letter in clean(str(character))]
+    glyphs = [(letter, cast(Quad, quad)) for character, _, quad in characters for letter in clean(str(character))]
     spelled = [(letter, quad) for letter, quad in glyphs if not letter.isspace()]
     fits = "".join(letter for letter, _ in spelled) == "".join(text.split())
     return tuple(quad for _, quad in spelled) if fits else ()

@@ -102,19 +102,19 @@ def regions(words: Sequence[Word], aspect: float) -> list[Region]:
     turns: dict[int, list[_Segment]] = {}
     for turn, segment in _segments(words, aspect):
         turns.setdefault(turn, []).append(segment)
-    found: list[Region] = []
+    ordered: list[Region] = []
     # What most of the page is written in comes first; then turned side notes, stamps and labels of axes.
     for turn in sorted(turns, key=lambda turn: (-sum(len(s.places) for s in turns[turn]), turn)):
         for region in _cut(turns[turn]):
             rows = tuple(tuple(place for segment in row for place in segment.places) for row in region)
-            found.append(Region(rows, turn))
-    return found
+            ordered.append(Region(rows, turn))
+    return ordered
 
 
 def arranged(words: Sequence[Word], aspect: float) -> tuple[list[Word], list[list[list[Word]]]]:
     """``words`` in reading order, and the same as regions of rows."""
-    found = [[[words[place] for place in row] for row in region.rows] for region in regions(words, aspect)]
-    return [word for region in found for row in region for word in row], found
+    grouped = [[[words[place] for place in row] for row in region.rows] for region in regions(words, aspect)]
+    return [word for region in grouped for row in region for word in row], grouped
 
 
 def text_of(regions: Sequence[Sequence[Sequence[Word]]]) -> str:
@@ -270,18 +270,18 @@ def _parts(band: Sequence[_Segment], strip: float, gap: float) -> list[tuple[lis
             parts.append([])
         parts[-1].append(segment)
         reached = max(reached, segment.v1)
-    found: list[tuple[list[_Segment], bool]] = []
+    divided: list[tuple[list[_Segment], bool]] = []
     pitch = 0.0
     for part in parts:
         is_row = len(_rows(part)) == 1 and len({segment.u1 <= strip for segment in part}) == 2
-        apart = part[0].middle - found[-1][0][-1].middle if found else 0.0
-        if is_row and found and found[-1][1] and (not pitch or abs(apart - pitch) < UNEVEN * pitch):
-            found[-1][0].extend(part)
+        apart = part[0].middle - divided[-1][0][-1].middle if divided else 0.0
+        if is_row and divided and divided[-1][1] and (not pitch or abs(apart - pitch) < UNEVEN * pitch):
+            divided[-1][0].extend(part)
             pitch = apart
         else:
-            found.append((part, is_row))
+            divided.append((part, is_row))
             pitch = 0.0
-    return found
+    return divided
 
 
 def _is_table(part: Sequence[_Segment], strip: float) -> bool:
@@ -313,14 +313,14 @@ def _edges(segments: Sequence[_Segment], slack: float) -> list[float]:
             groups.append((group, count))
             group, count = start, 0
         count += 1
-    found: list[tuple[int, float]] = []
+    edges: list[tuple[int, float]] = []
     for place, (edge, shared) in enumerate(groups):
         behind, indented = groups[place + 1] if place + 1 < len(groups) else (float("inf"), 0)
         if edge - first > slack and (
             shared >= LEAST_ROWS or (behind - edge < INDENT * slack and indented >= LEAST_ROWS)
         ):
-            found.append((-shared, edge))
-    return [edge for _, edge in sorted(found)]
+            edges.append((-shared, edge))
+    return [edge for _, edge in sorted(edges)]
 
 
 def _are_columns(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:

@@ -63,8 +63,8 @@ def grids(horizontal: Sequence[Line], vertical: Sequence[Line]) -> list[Grid]:
     across, down = _whole(horizontal), _whole(vertical)
     if not across or not down or len(across) + len(down) > MOST_LINES:
         return []
-    found = [grid for rows, columns in _joined(across, down) if (grid := _grid(rows, columns)) is not None]
-    return sorted(found, key=lambda grid: (grid.ys[0], grid.xs[0]))
+    drawn = [grid for rows, columns in _joined(across, down) if (grid := _grid(rows, columns)) is not None]
+    return sorted(drawn, key=lambda grid: (grid.ys[0], grid.xs[0]))
 
 
 def grid_of_cells(boxes: Sequence[tuple[float, float, float, float]]) -> Grid:
@@ -85,14 +85,14 @@ def grid_of_cells(boxes: Sequence[tuple[float, float, float, float]]) -> Grid:
 
 def _whole(lines: Sequence[Line]) -> list[Line]:
     """``lines`` with the pieces of one line joined."""
-    found: list[Line] = []
+    joined: list[Line] = []
     for line in sorted(lines, key=lambda line: (round(line.at / SLACK), line.start)):
-        last = found[-1] if found else None
+        last = joined[-1] if joined else None
         if last is not None and abs(last.at - line.at) <= SLACK and line.start <= last.end + SLACK:
-            found[-1] = Line(last.at, last.start, max(last.end, line.end))
+            joined[-1] = Line(last.at, last.start, max(last.end, line.end))
         else:
-            found.append(line)
-    return [line for line in found if line.end - line.start >= LEAST_SIDE]
+            joined.append(line)
+    return [line for line in joined if line.end - line.start >= LEAST_SIDE]
 
 
 def _joined(across: Sequence[Line], down: Sequence[Line]) -> Iterator[tuple[list[Line], list[Line]]]:
@@ -144,11 +144,11 @@ def _grid(across: Sequence[Line], down: Sequence[Line]) -> Grid | None:
 
 
 def _edges(positions: Sequence[float]) -> list[float]:
-    found: list[float] = []
+    edges: list[float] = []
     for position in sorted(positions):
-        if not found or position - found[-1] >= LEAST_SIDE:
-            found.append(position)
-    return found
+        if not edges or position - edges[-1] >= LEAST_SIDE:
+            edges.append(position)
+    return edges
 
 
 def _stands(lines: Sequence[Line], at: float, start: float, end: float) -> bool:

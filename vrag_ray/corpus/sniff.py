@@ -251,23 +251,23 @@ def sniff_stream(file: BinaryIO, name: str) -> Sniffed:
         raise DecodeError("is empty: get it again, or leave it out")
     suffix = PurePath(name).suffix.lower()
     claimed = SUFFIXES.get(suffix)
-    found = _by_content(file, head, claimed, suffix)
-    if found is None and claimed is Format.VIDEO and suffix in _SOURCE_SUFFIXES and b"\x00" not in head:
+    by_content = _by_content(file, head, claimed, suffix)
+    if by_content is None and claimed is Format.VIDEO and suffix in _SOURCE_SUFFIXES and b"\x00" not in head:
         claimed = Format.TEXT
     if (
-        found is not None
+        by_content is not None
         and claimed is not None
-        and found is not claimed
-        and not {found, claimed} <= _MEDIA
-        and (found, claimed) != _RTF_AS_DOC
+        and by_content is not claimed
+        and not {by_content, claimed} <= _MEDIA
+        and (by_content, claimed) != _RTF_AS_DOC
     ):
-        raise DecodeError(f"is a {found} although it is named {suffix}: rename it")
+        raise DecodeError(f"is a {by_content} although it is named {suffix}: rename it")
     is_page = _HTML.match(head) is not None
-    if found is None and (claimed not in (None, Format.PDF, *_BY_NAME) or (claimed is Format.PDF and is_page)):
+    if by_content is None and (claimed not in (None, Format.PDF, *_BY_NAME) or (claimed is Format.PDF and is_page)):
         # A video is never taken at its name: FFmpeg would follow a playlist under it to other files.
         seems = "it is a web page" if is_page else "it is something else, or its beginning is lost"
         raise DecodeError(f"is named {suffix} but holds no {claimed}: {seems}; get it again, or name it by what it is")
-    return Sniffed(kind_of(format_ := found or claimed or _unnamed(head, suffix)), format_)
+    return Sniffed(kind_of(format_ := by_content or claimed or _unnamed(head, suffix)), format_)
 
 
 _BY_NAME = PLAIN_TEXTS | {Format.TABLE, Format.MAIL, Format.HTML}
@@ -295,8 +295,8 @@ def page_format(path: Path) -> Format:
         head = file.read(HEAD_BYTES)
         if _PDF_BODY.search(head):
             return Format.PDF
-        found = _by_content(file, head, None, ".cbz")
-        return Format.HTML if found is None or kind_of(found) is not DocumentKind.PDF else found
+        by_content = _by_content(file, head, None, ".cbz")
+        return Format.HTML if by_content is None or kind_of(by_content) is not DocumentKind.PDF else by_content
 
 
 def _unnamed(head: bytes, suffix: str) -> Format:
@@ -313,8 +313,9 @@ def _unnamed(head: bytes, suffix: str) -> Format:
 def fitting_name(name: str, head: bytes, *, is_text: bool) -> str:
     """``name`` for a content that begins with ``head``, with a suffix that ``sniff`` believes.
 
-    For contents that come without a file of their own: what names them there need not be a file name, and who is told
-    that a picture has the wrong suffix could not rename it. ``is_text`` says that no look at the content is needed.
+    For contents that come without a file of their own: what names them there need not be a file name, and a reader of
+    the notice that a picture has the wrong suffix could not rename it. With ``is_text`` the content need not be
+    inspected.
     """
     suffix = PurePath(name).suffix.lower()
     claimed = SUFFIXES.get(suffix)
@@ -322,13 +323,13 @@ def fitting_name(name: str, head: bytes, *, is_text: bool) -> str:
         # Of a zip archive the head alone does not say what it is, and a name that claims one is believed.
         shown = None if is_text or head.startswith(b"PK") else _by_content(io.BytesIO(head), head, claimed, suffix)
         named = claimed if claimed in PLAIN_TEXTS or not is_text else None
-        found = shown or named or Format.TEXT
+        fitting = shown or named or Format.TEXT
     except DecodeError:
         # ``sniff`` will say so, of the document.
         return name
-    if found is claimed:
+    if fitting is claimed:
         return name
-    return (PurePath(name).stem if claimed else name) + _SUFFIXES_OF[found].split()[0]
+    return (PurePath(name).stem if claimed else name) + _SUFFIXES_OF[fitting].split()[0]
 
 
 def _by_content(  # noqa: PLR0911, PLR0912

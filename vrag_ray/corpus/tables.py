@@ -155,7 +155,7 @@ def text_with_tables(
     """The text of a page line by line, with its tables as Markdown.
 
     ``words`` are in reading order; ``grids`` are those of the page's ruling lines. ``before`` reads the words of the
-    page before: it is called where the first table has no heads, and may go on with the last one there.
+    page before: it is called where the first table has no heads, and may go on with the last table there.
     """
     parts: list[str] = []
     earlier: Table | None = None
@@ -339,8 +339,8 @@ def _line(words: Sequence[Word], aspect: float) -> _Line:
             last.take(word, u0, u1)
         else:
             pieces.append(_Piece([word], u0, u1))
-    found = [part for piece in pieces for part in _figures_apart(piece, aspect)]
-    return _Line(found, min(box[1] for box in boxes), max(box[3] for box in boxes))
+    parts = [part for piece in pieces for part in _figures_apart(piece, aspect)]
+    return _Line(parts, min(box[1] for box in boxes), max(box[3] for box in boxes))
 
 
 def _is_of(piece: _Piece, word: Word, apart: float, gap: float) -> bool:
@@ -467,15 +467,15 @@ def _columns(lines: Sequence[_Line]) -> tuple[tuple[float, float], ...]:
         for piece in line.pieces
         if piece.is_figure or np.sum(np.bincount(numbers[(ends > piece.u0) & (starts < piece.u1)]) > 1) < most
     ]
-    found: list[tuple[float, float]] = []
+    columns: list[tuple[float, float]] = []
     for piece in sorted(single, key=lambda piece: piece.u0):
-        if found and piece.u0 < found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], piece.u1))
+        if columns and piece.u0 < columns[-1][1]:
+            columns[-1] = (columns[-1][0], max(columns[-1][1], piece.u1))
         else:
-            found.append((piece.u0, piece.u1))
+            columns.append((piece.u0, piece.u1))
     # A head that stands beside its figures, not over them.
-    merged = found[:1]
-    for edge in found[1:]:
+    merged = columns[:1]
+    for edge in columns[1:]:
         before = merged[-1]
         if edge[0] - before[1] < SAME_COLUMN * height and not any(
             _fills(line, before) and _fills(line, edge) for line in lines
@@ -494,9 +494,9 @@ def _is_list(lines: Sequence[_Line], edges: Sequence[tuple[float, float]]) -> bo
     """Whether the rows are bullets or numbers with the text of each."""
     if len(edges) != 2 or not all(_MARKER.match(line.pieces[0].text) for line in lines):
         return False
-    said = [len(piece.words) for line in lines for piece in line.pieces[1:]]
-    return all(not piece.is_figure for line in lines for piece in line.pieces[1:]) or sum(said) > LONGEST_ITEM * len(
-        said
+    counts = [len(piece.words) for line in lines for piece in line.pieces[1:]]
+    return all(not piece.is_figure for line in lines for piece in line.pieces[1:]) or sum(counts) > LONGEST_ITEM * len(
+        counts
     )
 
 
@@ -534,20 +534,20 @@ def _head_rows(lines: Sequence[_Line], rows: Sequence[Sequence[Cell]]) -> int:
 def _with_whole_labels(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
     """``rows`` with the lines of wrapped labels joined: what goes on begins with a small letter, and the values stand
     beside the first line, the last, or between the two."""
-    found: list[list[Cell]] = []
+    whole: list[list[Cell]] = []
     for row in map(list, rows):
         goes_on = bool(row) and row[0].column == 0 and _goes_on(row[0].words)
-        before = found[-1] if found else []
+        before = whole[-1] if whole else []
         labelled = bool(before) and before[0].column == 0
         if goes_on and labelled and (len(before) == 1 or len(row) == 1):
-            found[-1] = [replace(before[0], words=before[0].words + row[0].words), *before[1:], *row[1:]]
-        elif goes_on and not labelled and len(row) == 1 and len(found) > 1 and [c.column for c in found[-2]] == [0]:
-            values = found.pop()
-            label = found[-1][0]
-            found[-1] = [replace(label, words=label.words + row[0].words), *values]
+            whole[-1] = [replace(before[0], words=before[0].words + row[0].words), *before[1:], *row[1:]]
+        elif goes_on and not labelled and len(row) == 1 and len(whole) > 1 and [c.column for c in whole[-2]] == [0]:
+            values = whole.pop()
+            label = whole[-1][0]
+            whole[-1] = [replace(label, words=label.words + row[0].words), *values]
         else:
-            found.append(row)
-    return found
+            whole.append(row)
+    return whole
 
 
 def _goes_on(words: Sequence[Word]) -> bool:

@@ -27,7 +27,7 @@ def without_leaders(text: str) -> str:
 
 
 def window_spans(text: str, words: int, overlap: int) -> list[tuple[int, int]]:
-    """The fewest spans of ``text`` of at most ``words`` words that share ``overlap`` words with the one before.
+    """The fewest spans of ``text`` of at most ``words`` words that share ``overlap`` words with the span before.
 
     They are of equal length, give or take a word that more is shared, because a window of a few leftover words
     would be found for those words alone. Every word is in a window. Empty text gives one empty span, so that

@@ -73,7 +73,7 @@ def unfolded(data: bytes) -> bytes:
     """
     if not _BEGIN.match(data.removeprefix(codecs.BOM_UTF8)):
         return data
-    return _ESCAPE_OF_BYTES.sub(lambda found: b"\n" if found[1] in b"nN" else found[1], _FOLD.sub(b"", data))
+    return _ESCAPE_OF_BYTES.sub(lambda match: b"\n" if match[1] in b"nN" else match[1], _FOLD.sub(b"", data))
 
 
 def read_calendar(data: bytes) -> tuple[DecodedText, str]:
@@ -126,35 +126,35 @@ def _components(text: str) -> Iterator[list[_Property]]:
     """
     opened = list[list[_Property]]()
     for line in text.splitlines():
-        found = _LINE.fullmatch(line.strip())
-        if found is None:
+        match = _LINE.fullmatch(line.strip())
+        if match is None:
             continue
-        name = found[2].upper()
+        name = match[2].upper()
         if name == "BEGIN":
-            opened.append([_Property(name, "", {}, found[4].strip().upper())])
+            opened.append([_Property(name, "", {}, match[4].strip().upper())])
         elif name == "END" and opened:
             component = opened.pop()
             if component[0].value in _READ:
                 yield component
         elif opened:
-            opened[-1].append(_property(name, found))
+            opened[-1].append(_property(name, match))
     # Of a file that is cut off.
     yield from (component for component in reversed(opened) if component[0].value in _READ)
 
 
-def _property(name: str, found: re.Match[str]) -> _Property:
+def _property(name: str, match: re.Match[str]) -> _Property:
     parameters: dict[str, str] = {}
-    for stated in _PARAMETER.finditer(found[3]):
+    for stated in _PARAMETER.finditer(match[3]):
         # vCard 2.1 states kinds without their name.
         key, value = (stated[1].upper(), stated[2]) if stated[2] is not None else ("TYPE", stated[1])
         parameters[key] = ",".join(filter(None, (parameters.get(key, ""), value.replace('"', ""))))
-    value = found[4].strip()
+    value = match[4].strip()
     if "QUOTED-PRINTABLE" in (parameters.get("ENCODING", "") + parameters.get("TYPE", "")).upper():
         try:
             value = stated_text(quopri.decodestring(value.encode()), parameters.get("CHARSET", "")).text
         except DecodeError:
             value = quopri.decodestring(value.encode()).decode("utf-8", "replace")
-    return _Property(name, (found[1] or "").upper(), parameters, value)
+    return _Property(name, (match[1] or "").upper(), parameters, value)
 
 
 def _shown(component: list[_Property]) -> tuple[str, list[str]]:
@@ -186,8 +186,8 @@ def _value(item: _Property) -> str:
     if item.name in _TIMES:
         times = (_time(item, part.strip()) for part in item.value.split(","))
         return ", ".join(filter(None, times))
-    if item.name == "DURATION" and (found := _DURATION.fullmatch(item.value)):
-        return " ".join(f"{n} {unit}" for n, unit in zip(found.groups()[1:], _UNITS, strict=True) if n and int(n))
+    if item.name == "DURATION" and (match := _DURATION.fullmatch(item.value)):
+        return " ".join(f"{n} {unit}" for n, unit in zip(match.groups()[1:], _UNITS, strict=True) if n and int(n))
     if item.name == "RRULE":
         return _rule(item.value)
     if item.name in ("ORGANIZER", "ATTENDEE"):
@@ -207,10 +207,10 @@ def _of_parts(item: _Property, *, name_first: bool = False) -> str:
 
 def _time(item: _Property, text: str) -> str:
     """``2026-12-03 14:00 Europe/Berlin``; of a day at whose begin something ends, the day before."""
-    found = _TIME.fullmatch(text.partition("/")[0])
-    if found is None:
+    match = _TIME.fullmatch(text.partition("/")[0])
+    if match is None:
         return _plain(text)
-    year, month, day, hour, minute, second, offset = found.groups()
+    year, month, day, hour, minute, second, offset = match.groups()
     if hour is None:
         try:
             stated = date(int(year), int(month), int(day))
@@ -243,5 +243,5 @@ def _without_scheme(value: str) -> str:
 
 def _plain(value: str) -> str:
     """A value without the marks before commas, whose lines are not parted by others without words."""
-    text = _ESCAPE.sub(lambda found: "\n" if found[1] in "nN" else found[1], value)
+    text = _ESCAPE.sub(lambda match: "\n" if match[1] in "nN" else match[1], value)
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())

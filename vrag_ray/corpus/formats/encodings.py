@@ -271,7 +271,7 @@ def _likeliest(head: bytes) -> tuple[float, str]:
 
 
 def _in_candidate(head: bytes, candidate: _Candidate, errors: str) -> tuple[str, str]:
-    """The text in an encoding, or in its extension where it fits that alone; and the name of the one it is in."""
+    """The text in an encoding, or in its extension where it fits that alone; and the name of its encoding."""
     name, extension = candidate.name, EXTENSIONS.get(codecs.lookup(candidate.name).name)
     if extension and not _fits(head, name) and _fits(head, extension):
         name = extension

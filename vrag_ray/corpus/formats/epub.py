@@ -86,8 +86,8 @@ def readable_book(path: Path, size: tuple[int, int], type_size: float) -> tuple[
 
 def _package(archive: zipfile.ZipFile) -> str:
     """The file that lists the chapters, "" without."""
-    found = _PACKAGE.search(archive.read(_CONTAINER))
-    return _text(found[1]) if found is not None else ""
+    match = _PACKAGE.search(archive.read(_CONTAINER))
+    return _text(match[1]) if match is not None else ""
 
 
 def _files(package: bytes, name: str) -> dict[str, str]:
@@ -104,12 +104,12 @@ def _text(value: bytes) -> str:
 
 def _missing(book: pymupdf.Document) -> list[str]:
     """The files of the chapters of which MuPDF makes an error."""
-    found: list[str] = []
+    missing: list[str] = []
     for chapter in range(book.chapter_count):
         if book.chapter_page_count(chapter) == 1 and (error := _ERROR.fullmatch(book[chapter, 0].get_text())):
             # A long name goes over several lines.
-            found.append(error[1].replace("\n", " "))
-    return found
+            missing.append(error[1].replace("\n", " "))
+    return missing
 
 
 def _locked(archive: zipfile.ZipFile) -> frozenset[str]:

@@ -67,7 +67,7 @@ def _may_run_on(char: str) -> bool:
 def plain_letters(text: str) -> str:
     """``text`` with plain letters for those that only formulas have, and without signs that are not shown."""
     shown = _NOT_SHOWN.sub("", text).replace(_APPLIED, " ")
-    return _MATHEMATICAL.sub(lambda found: unicodedata.normalize("NFKC", found[0]), shown)
+    return _MATHEMATICAL.sub(lambda match: unicodedata.normalize("NFKC", match[0]), shown)
 
 
 def fraction(above: str, below: str, *, has_line: bool = True) -> Piece:

@@ -56,7 +56,7 @@ class ImageSource:
         try:
             with damage(UNREADABLE):
                 _add_heif(self._file)
-                # No path: Pillow maps the pixels of one, with rows and columns exchanged where a TIFF is turned.
+                # No path: Pillow maps the pixels of a path, with rows and columns exchanged where a TIFF is turned.
                 self._image = Image.open(self._file, formats=FORMATS)
             self._check_size()
         except Exception:

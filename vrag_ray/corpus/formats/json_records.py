@@ -184,6 +184,6 @@ def _line(path: str, above: Pairs, pairs: Pairs) -> str:
 
 
 def _after_blanks(text: str, at: int) -> int:
-    found = _BLANKS.match(text, at)
-    assert found is not None
-    return found.end()
+    match = _BLANKS.match(text, at)
+    assert match is not None
+    return match.end()

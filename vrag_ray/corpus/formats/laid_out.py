@@ -320,9 +320,9 @@ def _opened_sheet(markup: bytes, paper: Paper, is_broken: bool) -> Callable[[], 
     return partial(_open, markup, Format.HTML, paper, _STYLE + ("" if is_broken else on_a_line))
 
 
-def _yielding(found: re.Match[str]) -> str:
+def _yielding(match: re.Match[str]) -> str:
     """A tag or a style sheet that lets lines end where the page does."""
-    text = found[0]
+    text = match[0]
     for unyielding, yielding in _UNYIELDING:
         text = unyielding.sub(yielding, text)
     return text
@@ -427,7 +427,7 @@ def _comments(archive: zipfile.ZipFile, sheet: str, names: frozenset[str]) -> st
     lines: dict[str, list[str]] = {}
     # A discussion stands in the older part too, in one text below a notice for older programs.
     for kind, tag in (("threadedComments/", "threadedComment"), ("comments", "comment")):
-        found: dict[str, list[str]] = {}
+        comments: dict[str, list[str]] = {}
         for part in parts:
             if posixpath.relpath(part, "xl").startswith(kind):
                 for comment in every(tree_of(xml_of(archive, part)), tag):
@@ -435,6 +435,6 @@ def _comments(archive: zipfile.ZipFile, sheet: str, names: frozenset[str]) -> st
                         unescaped("".join(inner.text or "" for inner in every(comment, "t", "text"))).split()
                     )
                     if text:
-                        found.setdefault(comment.get("ref", ""), []).append(text)
-        lines = found | lines
+                        comments.setdefault(comment.get("ref", ""), []).append(text)
+        lines = comments | lines
     return "\n".join(f"{place}: {' / '.join(texts)}" for place, texts in lines.items())

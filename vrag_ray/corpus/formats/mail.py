@@ -193,7 +193,7 @@ def _parsed(data: bytes) -> EmailMessage:
 
 
 def shown_part(data: bytes) -> tuple[str, bool]:
-    """What readers of a message, or of a web page that is saved as one, see; and whether that is HTML."""
+    """What readers of a message, or of a web page that is saved as a message, see; and whether that is HTML."""
     message = _parsed(data)
     shown = message.get_body(("html", "plain"))
     if not isinstance(shown, EmailMessage):
@@ -245,24 +245,24 @@ def _decoded(message: EmailMessage, name: str) -> str:
     return "" if stated == str(raw) else " ".join(stated.split())
 
 
-def _in_utf8(found: re.Match[str]) -> str:
+def _in_utf8(match: re.Match[str]) -> str:
     """Encoded words of one charset (RFC 2047) that follow each other, in UTF-8 where their bytes are in another
     encoding than they state. A letter may begin in one and end in the next.
 
     Raises ValueError for what is no encoding, DecodeError where that of the bytes is not found.
     """
-    charset = found[1].partition("*")[0]
+    charset = match[1].partition("*")[0]
     parts = [
         base64.b64decode(part[2] + "=" * (-len(part[2]) % 4))
         if part[1] in "bB"
         else quopri.decodestring(part[2].replace("_", "=20"), header=True)
-        for part in _ENCODED_WORD.finditer(found[0])
+        for part in _ENCODED_WORD.finditer(match[0])
     ]
     data = b"".join(parts)
     text = stated_text(data, charset).text
     try:
         if text == data.decode(charset):
-            return found[0]
+            return match[0]
     except (LookupError, UnicodeDecodeError):
         pass
     return f"=?utf-8?B?{base64.b64encode(text.encode()).decode()}?="

@@ -145,14 +145,14 @@ def _aligned(lines: Sequence[tuple[int, int, str]]) -> Iterator[NamedRow]:
 def _in_columns(lines: Sequence[str]) -> list[tuple[str, ...]]:
     """The cells of ``lines`` in the columns that blanks part in all of them; none where a column would have two of a
     line."""
-    found = [[(*cell.span(), cell[0]) for cell in _ALIGNED_CELL.finditer(line)] for line in lines]
+    cells = [[(*cell.span(), cell[0]) for cell in _ALIGNED_CELL.finditer(line)] for line in lines]
     columns: list[tuple[int, int]] = []
-    for start, end, _ in sorted(cell for row in found for cell in row):
+    for start, end, _ in sorted(cell for row in cells for cell in row):
         if columns and start <= columns[-1][1]:
             columns[-1] = (columns[-1][0], max(end, columns[-1][1]))
         else:
             columns.append((start, end))
-    rows = [[[text for start, _, text in row if first <= start < last] for first, last in columns] for row in found]
+    rows = [[[text for start, _, text in row if first <= start < last] for first, last in columns] for row in cells]
     if any(len(cell) > 1 for row in rows for cell in row):
         return []
     return [tuple("".join(cell) for cell in row) for row in rows]

@@ -610,12 +610,12 @@ def ruled_grids(page: pymupdf.Page) -> list[Grid]:
 def pictures_of_page(page: pymupdf.Page) -> list[Box]:
     """The boxes of the pictures on a page, but for marks and for what is the whole page, as a scan is."""
     upright = Upright(page)
-    found: dict[tuple[float, float, float, float], Box] = {}
+    boxes: dict[tuple[float, float, float, float], Box] = {}
     for image in page.get_image_info()[:MOST_PICTURES]:
         box = upright.box(*image["bbox"])
         if box is not None and LEAST_PICTURE <= box.area <= WHOLE_PAGE:
-            found[box.as_tuple()] = box
-    return list(found.values())
+            boxes[box.as_tuple()] = box
+    return list(boxes.values())
 
 
 def _is_beside(bbox: tuple[float, float, float, float], label: tuple[float, float, float, float]) -> bool:
@@ -650,13 +650,13 @@ def _file_name(name: str, number: int) -> str:
 def sections(outline: Sequence[OutlineEntry], pages: int) -> dict[int, str]:
     """By unit the path of titles that stand over its page: ``Results > Tides``.
 
-    A page belongs to the section that goes on there; where sections begin on it, to the first, and to the first of that
-    one's own, and so on, as far down as they follow each other.
+    A page belongs to the section that goes on there; where sections begin on it, to the first, and to the first of its
+    own, and so on, as far down as they follow each other.
     """
     beginning: dict[int, list[OutlineEntry]] = {}
     for entry in outline:
         beginning.setdefault(entry.page, []).append(entry)
-    found: dict[int, str] = {}
+    titles: dict[int, str] = {}
     path: list[OutlineEntry] = []
     for page in range(1, pages + 1 if outline else 1):
         shown, goes_down = path, True
@@ -665,8 +665,8 @@ def sections(outline: Sequence[OutlineEntry], pages: int) -> dict[int, str]:
             path = [*(heading for heading in path if heading.level < entry.level), entry]
             shown = path if goes_down else shown
         if shown:
-            found[page - 1] = SECTION_MARK.join(entry.title for entry in shown)[:LONGEST_TITLE]
-    return found
+            titles[page - 1] = SECTION_MARK.join(entry.title for entry in shown)[:LONGEST_TITLE]
+    return titles
 
 
 def _draw(page: pymupdf.Page, dpi: float, box: Box | None, max_pixels: int) -> Picture:

@@ -34,14 +34,14 @@ _Neighbour = tuple[Word | None, float]
 
 def notes_on(page: pymupdf.Page) -> list[str]:
     """The text of each note on ``page``, behind its author where it has an author."""
-    found = []
+    notes = []
     for annotation in page.annots():
         if annotation.type[1] not in _NOTES or annotation.flags & _UNSEEN:
             continue
         content, author = annotation.info["content"].strip(), annotation.info["title"].strip()
         if content:
-            found.append(clean(f"{author}: {content}" if author else content))
-    return found
+            notes.append(clean(f"{author}: {content}" if author else content))
+    return notes
 
 
 def struck_boxes(page: pymupdf.Page) -> list[pymupdf.Rect]:

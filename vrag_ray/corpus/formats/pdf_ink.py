@@ -131,7 +131,7 @@ class _Glyphs(mupdf.FzDevice2):  # type: ignore[misc]
 
 def _origins(text: mupdf.fz_text, ctm: mupdf.fz_matrix) -> list[tuple[int, float, float]]:
     """The character of each glyph and the pixel where it begins."""
-    found: list[tuple[int, float, float]] = []
+    origins: list[tuple[int, float, float]] = []
     span = text.head
     while span:
         held = mupdf.FzTextSpan(span)
@@ -139,9 +139,9 @@ def _origins(text: mupdf.fz_text, ctm: mupdf.fz_matrix) -> list[tuple[int, float
             item = held.items(number)
             if item.ucs > 0:
                 x, y = item.x * ctm.a + item.y * ctm.c + ctm.e, item.x * ctm.b + item.y * ctm.d + ctm.f
-                found.append((item.ucs, x, y))
+                origins.append((item.ucs, x, y))
         span = span.next
-    return found
+    return origins
 
 
 def _letters(text: str) -> str:
@@ -178,7 +178,7 @@ def _is_shown(place: _Place, pixels: Pixels) -> bool:
     own = [drawn for drawn in place.drawn if drawn.letters == place.text] or place.drawn
     if not own:
         return True
-    # Of the same word on two lines that run into each other the one that stands right here.
+    # Where two lines with the same word run into each other, this is the word that stands right here.
     off = [abs(drawn.baseline - place.bottom + DESCENT * (place.bottom - place.top)) for drawn in own]
     own = [drawn for drawn, away in zip(own, off, strict=True) if away <= min(off) + 1]
     mine, others = _union(own, pixels), _union([drawn for drawn in place.drawn if drawn not in own], pixels)

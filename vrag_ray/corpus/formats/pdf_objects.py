@@ -110,7 +110,7 @@ def _leaves(tree: mupdf.PdfObj) -> Iterator[mupdf.PdfObj]:
 
 
 def settle_layers(document: pymupdf.Document) -> None:
-    """Give each membership that needs all of several layers the one that is off, in memory, where one is.
+    """Give each membership that needs all of several layers the layer that is off, in memory, where a layer is.
 
     MuPDF shows what belongs to it where any of them is on.
     """
@@ -161,7 +161,7 @@ def label_of(ranges: Sequence[LabelRange], page: int) -> str:
 def fonts_without_letters(page: pymupdf.Page) -> set[str]:
     """The fonts of ``page`` whose codes stand for letters that the file does not state, by the names that MuPDF's spans
     have for them: fonts without a table of Unicode, most of whose glyphs have numbers for names."""
-    found = set()
+    fonts = set()
     for number, extension, kind, name, *_ in page.get_fonts():
         if kind == "Type0" or (extension == "n/a" and kind != "Type3"):
             continue
@@ -173,8 +173,8 @@ def fonts_without_letters(page: pymupdf.Page) -> set[str]:
             for of_glyph in names
         )
         if 2 * unknown > len(names) and not mupdf.pdf_is_stream(mupdf.pdf_dict_gets(font, "ToUnicode")):
-            found.add(f"Type3 ({number} 0 R)" if kind == "Type3" else name.rpartition("+")[2])
-    return found
+            fonts.add(f"Type3 ({number} 0 R)" if kind == "Type3" else name.rpartition("+")[2])
+    return fonts
 
 
 def undecoded_pictures(page: pymupdf.Page) -> list[tuple[int, int]]:
@@ -184,7 +184,7 @@ def undecoded_pictures(page: pymupdf.Page) -> list[tuple[int, int]]:
     """
     document = page.parent
     drawn = {name.decode("latin-1") for name in _DRAWN.findall(page.read_contents())}
-    found = []
+    sizes = []
     for number, _, width, height, bits, _, _, name, kind, form in page.get_images(full=True)[:MOST_PICTURES]:
         if not form and name not in drawn:
             continue
@@ -200,8 +200,8 @@ def undecoded_pictures(page: pymupdf.Page) -> list[tuple[int, int]]:
                 raise
             is_lost = True
         if is_lost:
-            found.append((width, height))
-    return found
+            sizes.append((width, height))
+    return sizes
 
 
 def choices(document: pymupdf.Document, field: int) -> list[tuple[str, str]]:
@@ -286,7 +286,7 @@ def text_string(text: mupdf.PdfObj) -> str:
 def _entries(tree: mupdf.PdfObj, leaves: str) -> Iterator[tuple[mupdf.PdfObj, mupdf.PdfObj]]:
     """The keys and values of a tree of names (``leaves`` is "Names") or of numbers ("Nums"), in order."""
 
-    def found() -> Iterator[tuple[mupdf.PdfObj, mupdf.PdfObj]]:
+    def pairs() -> Iterator[tuple[mupdf.PdfObj, mupdf.PdfObj]]:
         nodes, seen = [tree], set()
         while nodes:
             node = nodes.pop()
@@ -299,7 +299,7 @@ def _entries(tree: mupdf.PdfObj, leaves: str) -> Iterator[tuple[mupdf.PdfObj, mu
             yield from zip(items[::2], items[1::2], strict=False)
             nodes += reversed(_items(mupdf.pdf_dict_gets(node, "Kids")))
 
-    return itertools.islice(found(), MOST_ENTRIES)
+    return itertools.islice(pairs(), MOST_ENTRIES)
 
 
 def _items(array: mupdf.PdfObj) -> list[mupdf.PdfObj]:

@@ -70,7 +70,7 @@ INITIAL = 1.6
 """Times the height of other words from which on a letter is an initial."""
 LEAST_COLUMN = 3
 """Letters below each other that are a column of Chinese or Japanese."""
-LEAST_SAID = 0.7
+LEAST_DRAWN = 0.7
 """Share of the letters of the text that stands in place of glyphs, from which on the glyphs are read themselves."""
 EVEN = 40
 """Grey levels within which pixels count as of one colour."""
@@ -384,7 +384,7 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
     for (block, number), group in itertools.groupby(layer.extractWORDS(), key=lambda word: (word[5], word[6])):
         line = spans.get((block, number))
         turn = (turn_of(line["dir"]) + int(page.rotation)) % 360 if line is not None else 0
-        found = _Line([], "", str(line["spans"][0]["font"]) if line is not None and line["spans"] else "")
+        visible = _Line([], "", str(line["spans"][0]["font"]) if line is not None and line["spans"] else "")
         reached, back = float("-inf"), False
         drawn, written = _with_superscripts(line["spans"], line["dir"]) if line is not None else ("", "")
         at = 0
@@ -405,10 +405,10 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
                 text += "-"
             for word in _without_bullet(Word(text, box, turn)):
                 looks.append(_look(word, line["spans"] if line is not None else (), (x0 + x1) / 2, (y0 + y1) / 2))
-                found.words.append(word)
-            found.raw += f"{raw} "
-        if found.words:
-            lines.append(found)
+                visible.words.append(word)
+            visible.raw += f"{raw} "
+        if visible.words:
+            lines.append(visible)
             places.append(line["bbox"] if line is not None else (0.0, 0.0, 0.0, 0.0))
             goes_back.append(back)
     if not looks:
@@ -623,7 +623,7 @@ def _layer(page: pymupdf.Page) -> pymupdf.TextPage:
         return layer
     drawn = page.get_textpage(flags=LAYER_FLAGS | pymupdf.TEXT_IGNORE_ACTUALTEXT)
     given, glyphs = layer.extractText(), drawn.extractText()
-    fewest = LEAST_SAID * letters_in(given)
+    fewest = LEAST_DRAWN * letters_in(given)
     return (
         drawn
         if letters_in(glyphs) >= fewest and len(UNREADABLE.findall(glyphs)) <= len(UNREADABLE.findall(given))
@@ -645,7 +645,7 @@ def readable_form(text: str) -> str:
     """Letters in place of the forms that they take in print, which nobody types: ligatures, Arabic and Hebrew forms."""
     if "\u21b5" in text:
         text = _MISNAMED_FF.sub("ff", text)
-    return _PRESENTATION.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+    return _PRESENTATION.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
 
 
 class Upright:
@@ -935,19 +935,19 @@ def _unbelieved(
     doubtful: Mapping[str, Sequence[_Line]], ocr: Ocr | None, believed: set[str]
 ) -> tuple[list[_Line], list[str]]:
     """Lines of fonts that are doubtful, and not borne out by OCR here or earlier in the document; and notices."""
-    found: list[_Line] = []
+    unbelieved: list[_Line] = []
     notices: list[str] = []
     for font, group in doubtful.items():
         if font in believed:
             continue
         borne_out = None if ocr is None else _borne_out(group, ocr)
         if borne_out is False or ocr is None:
-            found += group
+            unbelieved += group
             continue
         believed.add(font)
         if borne_out is None:
             notices.append(f"{len(group)} lines spell no language as they stand in the file, and OCR cannot read them")
-    return found, notices
+    return unbelieved, notices
 
 
 def _borne_out(doubtful: Sequence[_Line], ocr: Ocr) -> bool | None:
@@ -971,8 +971,8 @@ def _borne_out(doubtful: Sequence[_Line], ocr: Ocr) -> bool | None:
 
 
 def _is_read(seen: Sequence[Word], line: _Line) -> bool:
-    said = sum(len(word.text) for word in line.words)
-    return sum(letters_in(word.text) for word in seen) >= LEAST_READ * said
+    length = sum(len(word.text) for word in line.words)
+    return sum(letters_in(word.text) for word in seen) >= LEAST_READ * length
 
 
 def _likeness(line: _Line, seen: Sequence[Word]) -> float:

@@ -54,16 +54,16 @@ _SUFFIXES = {"jpeg": "jpg", "svg+xml": "svg", "x-icon": "ico", "vnd.microsoft.ic
 def picture_targets(text: str, *, markdown: bool) -> list[str]:
     """What the pictures of ``text`` are named by, each once, in their order; code and comments show none."""
     text = _without(text, _unshown_spans(text))
-    found: list[tuple[int, str]] = []
+    targets: list[tuple[int, str]] = []
     if markdown:
         text = without_code(text)
-        found += [(match.start(), match[2] or match[3] or "") for match in _INLINE.finditer(text)]
+        targets += [(match.start(), match[2] or match[3] or "") for match in _INLINE.finditer(text)]
         named = {_key(match[1]): match[2] or match[3] for match in reversed(list(_NAMED.finditer(text)))}
         for match in _BY_NAME.finditer(text):
             if (target := named.get(_key(match[2] or match[1]))) is not None:
-                found.append((match.start(), target))
-    found += [(match.start(), _source(match[1])) for match in _TAG.finditer(text)]
-    return list(dict.fromkeys(target.strip() for _, target in sorted(found) if target.strip()))
+                targets.append((match.start(), target))
+    targets += [(match.start(), _source(match[1])) for match in _TAG.finditer(text)]
+    return list(dict.fromkeys(target.strip() for _, target in sorted(targets) if target.strip()))
 
 
 def without_code(text: str) -> str:
@@ -80,7 +80,7 @@ def hidden_spans(text: str) -> tuple[list[tuple[int, int]], int]:
     """Where a Markdown text has what its readers do not see, and how many words that is: comments, and elements that
     are not displayed. Scripts and styles are among the places, and have no words. Code is not looked at."""
     shown = without_code(text)
-    spans = [found.span() for found in _NOTE.finditer(shown)]
+    spans = [note.span() for note in _NOTE.finditer(shown)]
     # Such a line is code, or a part of a list.
     deep = [line.span() for line in _DEEP.finditer(text)]
     for start, end in _unshown_spans(shown):

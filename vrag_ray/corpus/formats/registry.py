@@ -15,18 +15,18 @@ def open_source(kind: DocumentKind, opening: Opening) -> OpenDocument:
     return _OPENERS[kind](opening)
 
 
-def open_container(found: Sniffed, opening: Opening) -> OpenContainer | OpenDocument:
+def open_container(sniffed: Sniffed, opening: Opening) -> OpenContainer | OpenDocument:
     """What holds the files in a document: of an office file its archive, of a web page its text, which need not be laid
     out for them."""
-    if found.format is Format.HTML:
+    if sniffed.format is Format.HTML:
         from vrag_ray.corpus.formats.laid_out import WebPage
 
         return WebPage(opening.path)
-    if found.format in OFFICE:
+    if sniffed.format in OFFICE:
         from vrag_ray.corpus.formats.laid_out import OfficeArchive
 
-        return OfficeArchive(opening.path, found.format)
-    return open_source(found.kind, opening)
+        return OfficeArchive(opening.path, sniffed.format)
+    return open_source(sniffed.kind, opening)
 
 
 def open_video(opening: Opening) -> OpenVideo:

@@ -47,11 +47,11 @@ def damage(message: str) -> Iterator[None]:
 
 def is_memory_error(error: BaseException) -> bool:
     """Whether a library ran into the address space limit; each says so in its own words, some in the cause alone."""
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, MemoryError) or _OUT_OF_MEMORY.search(str(found)) is not None:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError) or _OUT_OF_MEMORY.search(str(cause)) is not None:
             return True
-        found = found.__cause__
+        cause = cause.__cause__
     return False
 
 

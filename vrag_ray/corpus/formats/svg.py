@@ -159,5 +159,5 @@ def _as_text(foreign: ElementTree.Element, place: ElementTree.Element) -> Elemen
 
 def _length(element: ElementTree.Element, name: str) -> float:
     """A length in user units; 0 where it is not stated so."""
-    found = _NUMBER.fullmatch(element.get(name, ""))
-    return float(found[1]) if found is not None else 0.0
+    number = _NUMBER.fullmatch(element.get(name, ""))
+    return float(number[1]) if number is not None else 0.0

@@ -119,26 +119,26 @@ def seen_page(html: str) -> str:
     """A web page in which what its styles hide is hidden as MuPDF understands it: by ``display: none``, and where what
     stands in it may be seen, by type without a size."""
 
-    def mark(found: re.Match[str]) -> str:
-        style = STYLE_VALUE.search(found[2])
-        name, stated = found[1].lower(), (style[1] or style[2] or "") if style is not None else ""
-        attributes = _QUOTED.sub("", found[2])
+    def mark(match: re.Match[str]) -> str:
+        style = STYLE_VALUE.search(match[2])
+        name, stated = match[1].lower(), (style[1] or style[2] or "") if style is not None else ""
+        attributes = _QUOTED.sub("", match[2])
         is_closed = name == "noscript" or (name == "dialog" and not _OPEN.search(attributes))
         if is_closed or hides(stated) or _HIDDEN.search(attributes):
-            return f'<{found[1]} style="display:none"{STYLE_VALUE.sub("", found[2])}{found[3]}>'
+            return f'<{match[1]} style="display:none"{STYLE_VALUE.sub("", match[2])}{match[3]}>'
         if style is None or not _NO_SIZE.search(stated):
-            return found[0]
+            return match[0]
         start, end = style.span(1 if style[1] else 2)
-        return f"<{found[1]}{found[2][:start]}{drawn(stated)}{found[2][end:]}{found[3]}>"
+        return f"<{match[1]}{match[2][:start]}{drawn(stated)}{match[2][end:]}{match[3]}>"
 
     def drawn(style: str) -> str:
         return _NO_SIZE.sub(_NO_SIZE_AS_DRAWN, style)
 
-    def with_none(found: re.Match[str]) -> str:
-        return f"{{{found[1]};display:none}}" if hides(found[1]) else f"{{{drawn(found[1])}}}"
+    def with_none(match: re.Match[str]) -> str:
+        return f"{{{match[1]};display:none}}" if hides(match[1]) else f"{{{drawn(match[1])}}}"
 
-    def marked_sheet(found: re.Match[str]) -> str:
-        return found[1] + BLOCK.sub(with_none, found[2]) + found[3]
+    def marked_sheet(match: re.Match[str]) -> str:
+        return match[1] + BLOCK.sub(with_none, match[2]) + match[3]
 
     return SHEET.sub(marked_sheet, TAG.sub(mark, html))
 
@@ -156,8 +156,8 @@ def without_struck(html: str) -> str:
     unstruck: set[str] = set()
     struck: set[str] = set()
 
-    def unstruck_sheet(found: re.Match[str]) -> str:
-        sheet, parts, end = found[2], list[str](), 0
+    def unstruck_sheet(element: re.Match[str]) -> str:
+        sheet, parts, end = element[2], list[str](), 0
         for block in BLOCK.finditer(sheet):
             selectors, declared = sheet[end : block.start()].split(","), block[1]
             last = [match for selector in selectors if (match := _LAST_OF_SELECTOR.search(selector))]
@@ -169,18 +169,18 @@ def without_struck(html: str) -> str:
                 declared += ";visibility:hidden" if are_cells else ";display:none"
             parts.append(f"{sheet[end : block.start()]}{{{declared}}}")
             end = block.end()
-        return found[1] + "".join(parts) + sheet[end:] + found[3]
+        return element[1] + "".join(parts) + sheet[end:] + element[3]
 
-    def unstruck_tag(found: re.Match[str]) -> str:
-        name, style, classes = found[1].lower(), STYLE_VALUE.search(found[2]), _CLASS.search(found[2])
+    def unstruck_tag(match: re.Match[str]) -> str:
+        name, style, classes = match[1].lower(), STYLE_VALUE.search(match[2]), _CLASS.search(match[2])
         stated = (style[1] or style[2] or "") if style is not None else ""
         named = (classes[1] or classes[2] or classes[3] or "").split() if classes is not None else ()
         is_cell = name in _CELLS
         is_struck_tag = name in STRUCK_TAGS - unstruck and not _NO_LINE.search(stated)
         if not (strikes(stated) or is_struck_tag or (is_cell and not struck.isdisjoint(named))):
-            return found[0]
+            return match[0]
         look = "display:table-cell;visibility:hidden" if is_cell else "display:none"
-        return f'<{found[1]} style="{look}"{STYLE_VALUE.sub("", found[2])}{found[3]}>'
+        return f'<{match[1]} style="{look}"{STYLE_VALUE.sub("", match[2])}{match[3]}>'
 
     changed = SHEET.sub(unstruck_sheet, html) if strikes(html) or _NO_LINE.search(html) else html
     return TAG.sub(unstruck_tag, changed)
@@ -193,11 +193,11 @@ def struck_notice(count: int) -> str:
 def seen_drawing(svg: str) -> str:
     """A drawing in which what is not displayed has no opacity: MuPDF draws it otherwise."""
 
-    def mark(found: re.Match[str]) -> str:
-        style = STYLE_VALUE.search(found[2])
+    def mark(match: re.Match[str]) -> str:
+        style = STYLE_VALUE.search(match[2])
         stated = (style[1] or style[2] or "") if style is not None else ""
-        unseen = _ATTRIBUTE.search(found[2]) or leaves_unseen(stated)
-        return f'<{found[1]} opacity="0"{found[2]}{found[3]}>' if unseen else found[0]
+        unseen = _ATTRIBUTE.search(match[2]) or leaves_unseen(stated)
+        return f'<{match[1]} opacity="0"{match[2]}{match[3]}>' if unseen else match[0]
 
     return TAG.sub(mark, svg)
 
@@ -214,11 +214,11 @@ def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]
     def by_style(properties: str) -> str:
         """The properties of the style that is named there, then those of the styles that it is based on."""
         named = _STYLE_OF.search(properties)
-        found: dict[str, str] = {}
-        while named is not None and named[1] in looks and named[1] not in found:
-            found[named[1]] = looks[named[1]]
+        chain: dict[str, str] = {}
+        while named is not None and named[1] in looks and named[1] not in chain:
+            chain[named[1]] = looks[named[1]]
             named = _BASE.search(looks[named[1]])
-        return "".join(found.values())
+        return "".join(chain.values())
 
     hidden = struck = 0
 
@@ -226,18 +226,18 @@ def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]
         grounds = xml + styles if "<w:tblStyle" in xml else xml
         may_be_white = not _GROUND.search(grounds)
 
-        def run(found: re.Match[str]) -> str:
-            of_style = "" if "<w:vanish" in found[2] else by_style(found[2])
-            is_hidden = _is_unseen(found[2] + of_style, may_be_white=may_be_white)
-            is_struck = not is_hidden and _is_struck(found[2] + of_style)
-            return found[1] + without_words(found[3], is_struck) if is_hidden or is_struck else found[0]
+        def run(match: re.Match[str]) -> str:
+            of_style = "" if "<w:vanish" in match[2] else by_style(match[2])
+            is_hidden = _is_unseen(match[2] + of_style, may_be_white=may_be_white)
+            is_struck = not is_hidden and _is_struck(match[2] + of_style)
+            return match[1] + without_words(match[3], is_struck) if is_hidden or is_struck else match[0]
 
-        def paragraph(found: re.Match[str]) -> str:
-            properties = _PROPERTIES.match(found[0], found[0].index(">") + 1)
+        def paragraph(match: re.Match[str]) -> str:
+            properties = _PROPERTIES.match(match[0], match[0].index(">") + 1)
             of_style = by_style(properties[0]) if properties is not None else ""
             is_hidden = _is_unseen(of_style, may_be_white=may_be_white)
             is_struck = not is_hidden and _is_struck(of_style)
-            return without_words(found[0], is_struck) if is_hidden or is_struck else found[0]
+            return without_words(match[0], is_struck) if is_hidden or is_struck else match[0]
 
         def without_words(part: str, is_struck: bool) -> str:
             nonlocal hidden, struck
@@ -245,7 +245,7 @@ def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]
             hidden, struck = (hidden, struck + count) if is_struck else (hidden + count, struck)
             return _WORDS.sub("", part)
 
-        xml = _GONE.sub(lambda found: _WORDS.sub("", found[0]), _FALLBACK.sub("", xml))
+        xml = _GONE.sub(lambda match: _WORDS.sub("", match[0]), _FALLBACK.sub("", xml))
         return _RUN.sub(run, _PARAGRAPH.sub(paragraph, xml) if looks else xml)
 
     parts = {name: shown(_read(archive, name)).encode() for name in archive.namelist() if _WITH_TEXT.fullmatch(name)}
@@ -273,23 +273,23 @@ def seen_slide(xml: bytes) -> tuple[bytes, int, int]:
     struck out."""
     text, count, struck = xml.decode("utf-8", "replace"), 0, 0
 
-    def shape(found: re.Match[str]) -> str:
+    def shape(match: re.Match[str]) -> str:
         nonlocal count
-        if not _HIDDEN_SHAPE.search(found[0]):
-            return found[0]
-        count += sum(len(words[1].split()) for words in _LINES_OF_SLIDE.finditer(found[0]))
+        if not _HIDDEN_SHAPE.search(match[0]):
+            return match[0]
+        count += sum(len(words[1].split()) for words in _LINES_OF_SLIDE.finditer(match[0]))
         return ""
 
-    def run(found: re.Match[str]) -> str:
+    def run(match: re.Match[str]) -> str:
         nonlocal count, struck
-        size, words = _SIZE_ON_SLIDE.search(found[1]), len(found[3].split())
-        if (size is not None and int(size[1]) < 100 * LEAST_POINTS) or _is_transparent(found[2] or ""):
+        size, words = _SIZE_ON_SLIDE.search(match[1]), len(match[3].split())
+        if (size is not None and int(size[1]) < 100 * LEAST_POINTS) or _is_transparent(match[2] or ""):
             count += words
-        elif _STRUCK_ON_SLIDE.search(found[1]):
+        elif _STRUCK_ON_SLIDE.search(match[1]):
             struck += words
         else:
-            return found[0]
-        return found[0].replace(f"<a:t>{found[3]}</a:t>", "<a:t></a:t>")
+            return match[0]
+        return match[0].replace(f"<a:t>{match[3]}</a:t>", "<a:t></a:t>")
 
     text = _RUN_OF_SLIDE.sub(run, _SHAPE.sub(shape, text))
     return (text.encode(), count, struck) if count or struck else (xml, 0, 0)

@@ -303,11 +303,11 @@ def _written(seen: OcrText, aspect: float, start: float, end: float) -> list[Cue
         Cue(start, end, line, element.box)
         for element in elements(seen.words, aspect)
         if element.table is None
-        for line in _said(element)
+        for line in _lines_of(element)
     ]
 
 
-def _said(element: Element) -> list[str]:
+def _lines_of(element: Element) -> list[str]:
     if element.kind is not ElementKind.TABLE:
         return [" ".join(element.text.split())]
     rows = (" ".join(row.replace("|", " ").split()) for row in element.text.splitlines())

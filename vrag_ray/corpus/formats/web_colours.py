@@ -60,7 +60,7 @@ def with_drawn_colours(html: str) -> str:
 
     def plain(style: str) -> str:
         for _ in range(MOST_NESTED):
-            style = _VARIABLE.sub(lambda found: properties.get(found[1], found[2] or "inherit"), style)
+            style = _VARIABLE.sub(lambda match: properties.get(match[1], match[2] or "inherit"), style)
         style = _UNKNOWN.sub("inherit", style)
         style = _RGB.sub(_as_hex, _HSL.sub(_as_hex_of_hue, style))
         return _GROUND.sub(_drawn_ground, style)
@@ -68,39 +68,39 @@ def with_drawn_colours(html: str) -> str:
     def lettered(style: str) -> str:
         return f"{style};{_lettered(is_clear=_CLEAR.search(style) is not None)}" if _BY_GROUND.search(style) else style
 
-    def drawn_sheet(found: re.Match[str]) -> str:
-        sheet = _with_groups(plain(found[2]))
-        return found[1] + BLOCK.sub(lambda block: f"{{{lettered(block[1])}}}", sheet) + found[3]
+    def drawn_sheet(match: re.Match[str]) -> str:
+        sheet = _with_groups(plain(match[2]))
+        return match[1] + BLOCK.sub(lambda block: f"{{{lettered(block[1])}}}", sheet) + match[3]
 
-    def drawn_tag(found: re.Match[str]) -> str:
-        name, attributes = found[1], found[2]
+    def drawn_tag(match: re.Match[str]) -> str:
+        name, attributes = match[1], match[2]
         declarations, style = _declared(name.lower(), attributes), STYLE_VALUE.search(attributes)
         stated = (style[1] or style[2] or "") if style is not None else ""
         drawn = lettered(plain(stated))
         if more := by_classes(attributes):
             drawn = f"{drawn};{more}"
         if not declarations and drawn == stated:
-            return found[0]
+            return match[0]
         attributes = STYLE_VALUE.sub("", attributes)
         if declarations:
             attributes = _ATTRIBUTE.sub("", attributes)
         quote = "'" if '"' in drawn else '"'
-        return f"<{name}{attributes} style={quote}{';'.join([*declarations, drawn]).lstrip('; ')}{quote}{found[3]}>"
+        return f"<{name}{attributes} style={quote}{';'.join([*declarations, drawn]).lstrip('; ')}{quote}{match[3]}>"
 
     return SHEET.sub(drawn_sheet, TAG.sub(drawn_tag, html))
 
 
 def _classes_with(declared: re.Pattern[str], html: str) -> frozenset[str]:
     """The classes to which style sheets give such declarations."""
-    found: set[str] = set()
+    classes: set[str] = set()
     for sheet in SHEET.finditer(html):
         end = 0
         for block in BLOCK.finditer(sheet[2]):
             if declared.search(block[1]):
                 named = (_LAST_CLASS.search(selector) for selector in sheet[2][end : block.start()].split(","))
-                found.update(match[1] for match in named if match is not None)
+                classes.update(match[1] for match in named if match is not None)
             end = block.end()
-    return frozenset(found)
+    return frozenset(classes)
 
 
 def _lettered(*, is_clear: bool) -> str:
@@ -108,18 +108,18 @@ def _lettered(*, is_clear: bool) -> str:
 
 
 def _declared(tag: str, attributes: str) -> list[str]:
-    """What attributes say of colours, as declarations; "inherit" for what is no colour, as a digit."""
-    found = []
+    """The colours that attributes state, as declarations; "inherit" for what is no colour, as a digit."""
+    declarations = []
     for attribute in _ATTRIBUTE.finditer(attributes):
         meaning = _MEANING.get((tag, attribute[1].lower()))
         value = (attribute[2] or attribute[3] or attribute[4] or "").strip().lower()
         if meaning is not None:
-            found.append(f"{meaning}:{value if _is_colour(value) else 'inherit'}")
-    return found
+            declarations.append(f"{meaning}:{value if _is_colour(value) else 'inherit'}")
+    return declarations
 
 
-def _drawn_ground(found: re.Match[str]) -> str:
-    value = found[1]
+def _drawn_ground(match: re.Match[str]) -> str:
+    value = match[1]
     colours = [
         colour for colour in _COLOUR.findall(_ADDRESS.sub("", value)) if _is_colour(colour) and not _FAINT.match(colour)
     ]
@@ -128,24 +128,24 @@ def _drawn_ground(found: re.Match[str]) -> str:
     fills = "cover" in value or "no-repeat" not in value
     if "gradient(" in value or (_ADDRESS.search(value) and fills):
         return f"background-color:{MIDDLE_GREY}"
-    return found[0]
+    return match[0]
 
 
 def _is_colour(text: str) -> bool:
     return text.startswith(("#", "rgb")) or text.lower() in ImageColor.colormap
 
 
-def _as_hex(found: re.Match[str]) -> str:
+def _as_hex(match: re.Match[str]) -> str:
     """The colour in the notation whose alpha MuPDF reads: of ``rgba`` it takes a share for a number up to 255."""
-    most = 100 if found[2] else 255
-    channels = [min(255, round(255 * float(found[number]) / most)) for number in (1, 3, 4)]
-    return "#" + "".join(f"{channel:02x}" for channel in channels) + _hex_alpha(found[5], found[6])
+    most = 100 if match[2] else 255
+    channels = [min(255, round(255 * float(match[number]) / most)) for number in (1, 3, 4)]
+    return "#" + "".join(f"{channel:02x}" for channel in channels) + _hex_alpha(match[5], match[6])
 
 
-def _as_hex_of_hue(found: re.Match[str]) -> str:
-    hue, saturation, lightness = (float(found[number]) for number in (1, 2, 3))
+def _as_hex_of_hue(match: re.Match[str]) -> str:
+    hue, saturation, lightness = (float(match[number]) for number in (1, 2, 3))
     red, green, blue, *_ = ImageColor.getrgb(f"hsl({hue},{min(saturation, 100)}%,{min(lightness, 100)}%)")
-    return f"#{red:02x}{green:02x}{blue:02x}{_hex_alpha(found[4], found[5])}"
+    return f"#{red:02x}{green:02x}{blue:02x}{_hex_alpha(match[4], match[5])}"
 
 
 def _hex_alpha(share: str | None, percent: str | None) -> str:

@@ -31,8 +31,8 @@ def markup_in_utf8(data: bytes) -> tuple[bytes, str]:
 def markup_text(data: bytes) -> DecodedText:
     """Markup in the encoding that it states, where its bytes are likely in it. The errors are those of
     ``stated_text``."""
-    found = _ENCODING.search(data[:HEAD_BYTES])
-    stated = found[1].decode("ascii") if found else ""
+    match = _ENCODING.search(data[:HEAD_BYTES])
+    stated = match[1].decode("ascii") if match else ""
     # It could not be found in UTF-16.
     return stated_text(data, "" if stated.lower().startswith("utf") else stated, is_doubtful=True)
 

@@ -101,11 +101,11 @@ def _without_drawn(html: str) -> str:
 def _end_of(html: str, start: int, tag: str) -> int:
     """Where the element ends whose content begins at ``start``; 0 where it does not."""
     depth = 1
-    for found in re.finditer(rf"<(/?){re.escape(tag)}(?=[\s/>])[^>]*>", html[start:], re.IGNORECASE):
-        if not found[0].endswith("/>"):
-            depth += -1 if found[1] else 1
+    for match in re.finditer(rf"<(/?){re.escape(tag)}(?=[\s/>])[^>]*>", html[start:], re.IGNORECASE):
+        if not match[0].endswith("/>"):
+            depth += -1 if match[1] else 1
         if not depth:
-            return start + found.end()
+            return start + match.end()
     return 0
 
 

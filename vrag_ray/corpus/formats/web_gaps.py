@@ -36,20 +36,20 @@ def with_gaps(html: str) -> str:
     if not any(layout in html for layout in ("flex", "grid", "table-cell")):
         return html
 
-    def marked(found: re.Match[str]) -> str:
-        style = STYLE_VALUE.search(found[2])
+    def marked(match: re.Match[str]) -> str:
+        style = STYLE_VALUE.search(match[2])
         stated = (style[1] or style[2] or "") if style is not None else ""
         if style is not None and _CELL.search(stated):
-            return found[0].replace(style[0], _CELL.sub(_CELL_APART, style[0]), 1)
-        return f'<{found[1]} {_MARK}="1"{found[2]}{found[3]}>' if _LAYS_OUT.search(stated) else found[0]
+            return match[0].replace(style[0], _CELL.sub(_CELL_APART, style[0]), 1)
+        return f'<{match[1]} {_MARK}="1"{match[2]}{match[3]}>' if _LAYS_OUT.search(stated) else match[0]
 
-    def with_rules(found: re.Match[str]) -> str:
-        sheet, rules, end = _CELL.sub(_CELL_APART, found[2]), list[str](), 0
+    def with_rules(match: re.Match[str]) -> str:
+        sheet, rules, end = _CELL.sub(_CELL_APART, match[2]), list[str](), 0
         for block in BLOCK.finditer(sheet):
             if _LAYS_OUT.search(block[1]):
                 selectors = sheet[end : block.start()].rpartition("{")[2].rpartition("}")[2].rpartition(";")[2]
                 rules += [_apart(selector.strip()) for selector in selectors.split(",") if selector.strip()]
             end = block.end()
-        return found[1] + sheet + "".join(rules) + found[3]
+        return match[1] + sheet + "".join(rules) + match[3]
 
     return SHEET.sub(with_rules, TAG.sub(marked, html))

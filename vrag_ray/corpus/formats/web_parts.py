@@ -119,19 +119,19 @@ def _lines_of(drawing: str) -> list[str]:
     return [line for line in (*lines, *foreign) if line]
 
 
-def _with_held_page(found: re.Match[str]) -> str:
-    page = _value(found[2], "srcdoc") if found[1].lower() == "iframe" else None
+def _with_held_page(match: re.Match[str]) -> str:
+    page = _value(match[2], "srcdoc") if match[1].lower() == "iframe" else None
     if not page:
-        return found[0]
-    return f"<div{_look(found[2])}>{with_drawn_parts(_NO_PART.sub('', page))}</div>{found[0]}"
+        return match[0]
+    return f"<div{_look(match[2])}>{with_drawn_parts(_NO_PART.sub('', page))}</div>{match[0]}"
 
 
 def _with_shadow_trees(html: str) -> str:
     if not _SHADOW.search(html):
         return html
 
-    def shown(found: re.Match[str]) -> str:
-        return f"<div>{_NO_PART.sub('', found[2])}</div>" if _SHADOW.search(found[1]) else ""
+    def shown(match: re.Match[str]) -> str:
+        return f"<div>{_NO_PART.sub('', match[2])}</div>" if _SHADOW.search(match[1]) else ""
 
     for _ in range(MOST_NESTED):
         # From the inside.
@@ -141,16 +141,16 @@ def _with_shadow_trees(html: str) -> str:
     return html
 
 
-def _with_words(found: re.Match[str]) -> str:
-    name, attributes = found[1].lower(), found[2]
+def _with_words(match: re.Match[str]) -> str:
+    name, attributes = match[1].lower(), match[2]
     words = words_of_element(name, dict(reversed(list(_stated(attributes))))) if name in ("input", "img") else None
     if words is not None:
-        return f"{found[0] if name == 'input' else ''}<span{_look(attributes)}> {escape(words)} </span>"
+        return f"{match[0] if name == 'input' else ''}<span{_look(attributes)}> {escape(words)} </span>"
     if name == "ol" and (look := _NUMBERINGS.get((_value(attributes, "type") or "").strip())) is not None:
         stated = _value(attributes, "style") or ""
         style = escape(f"list-style-type:{look};{stated}")
-        return f'<{found[1]}{STYLE_VALUE.sub("", attributes)} style="{style}"{found[3]}>'
-    return found[0]
+        return f'<{match[1]}{STYLE_VALUE.sub("", attributes)} style="{style}"{match[3]}>'
+    return match[0]
 
 
 def words_of_element(name: str, attributes: Mapping[str, str | None]) -> str | None:
@@ -169,19 +169,19 @@ def _with_counted_lists(html: str) -> str:
     opened: list[str | None] = []
     """The attributes of the open lists; None for those that do not count."""
 
-    def counted(found: re.Match[str]) -> str:
-        name = found[2].lower()
+    def counted(match: re.Match[str]) -> str:
+        name = match[2].lower()
         if name != "li":
-            if found[1]:
+            if match[1]:
                 del opened[-1:]
             else:
-                opened.append(found[3] if name == "ol" else None)
-        elif not found[1] and opened and opened[-1] is not None:
-            number = (_value(found[3], "value") or "").strip()
+                opened.append(match[3] if name == "ol" else None)
+        elif not match[1] and opened and opened[-1] is not None:
+            number = (_value(match[3], "value") or "").strip()
             if _NUMBER.fullmatch(number):
                 look = _look(opened[-1])
-                return f'</ol><ol{look} start="{int(number)}">{found[0]}'
-        return found[0]
+                return f'</ol><ol{look} start="{int(number)}">{match[0]}'
+        return match[0]
 
     return _LIST_PART.sub(counted, html)
 
@@ -192,17 +192,17 @@ def with_readings(html: str) -> str:
     return _RUBY.sub(_with_reading, html) if "<ruby" in html else html
 
 
-def _with_reading(found: re.Match[str]) -> str:
-    reading = "".join(_ANY_TAG.sub("", part) for part in _READING.findall(found[1])).strip()
-    return found[0] if not reading or found[2].isalpha() else f"{found[0]}<span>({reading})</span>"
+def _with_reading(match: re.Match[str]) -> str:
+    reading = "".join(_ANY_TAG.sub("", part) for part in _READING.findall(match[1])).strip()
+    return match[0] if not reading or match[2].isalpha() else f"{match[0]}<span>({reading})</span>"
 
 
-def _with_choice(found: re.Match[str]) -> str:
+def _with_choice(match: re.Match[str]) -> str:
     """A closed list with the option alone that is chosen in it; with all where none is, or where it shows several."""
-    size = (_value(found[2], "size") or "").strip()
-    chosen = [option[0] for option in _OPTION.finditer(found[3]) if _value(option[1], "selected") is not None]
-    is_open = _value(found[2], "multiple") is not None or (size.isdecimal() and int(size) > 1)
-    return found[0] if is_open or not chosen else found[1] + chosen[-1]
+    size = (_value(match[2], "size") or "").strip()
+    chosen = [option[0] for option in _OPTION.finditer(match[3]) if _value(option[1], "selected") is not None]
+    is_open = _value(match[2], "multiple") is not None or (size.isdecimal() and int(size) > 1)
+    return match[0] if is_open or not chosen else match[1] + chosen[-1]
 
 
 def _value(attributes: str, name: str) -> str | None:
@@ -216,5 +216,5 @@ def _look(attributes: str) -> str:
 
 
 def _stated(attributes: str) -> Iterator[tuple[str, str]]:
-    for found in _ATTRIBUTE.finditer(attributes):
-        yield found[1].lower(), unescape(found[2] or found[3] or found[4] or "")
+    for match in _ATTRIBUTE.finditer(attributes):
+        yield match[1].lower(), unescape(match[2] or match[3] or match[4] or "")

@@ -56,13 +56,13 @@ def for_screen(html: str) -> str:
     """``html`` with the rules of its style sheets that hold on the screen of a desktop, none of them in ``@media``,
     ``@supports`` or ``@layer``."""
 
-    def held(found: re.Match[str]) -> str:
-        media = _MEDIA_OF_SHEET.search(found[1])
+    def held(match: re.Match[str]) -> str:
+        media = _MEDIA_OF_SHEET.search(match[1])
         holds = media is None or applies(media[1] or media[2] or media[3] or "")
-        return found[1] + (sheet_for_screen(found[2]) if holds else "") + found[3]
+        return match[1] + (sheet_for_screen(match[2]) if holds else "") + match[3]
 
-    def sized(found: re.Match[str]) -> str:
-        return STYLE_VALUE.sub(lambda style: in_pixels(style[0]), found[0])
+    def sized(match: re.Match[str]) -> str:
+        return STYLE_VALUE.sub(lambda style: in_pixels(style[0]), match[0])
 
     return SHEET.sub(held, TAG.sub(sized, html) if _OF_WINDOW.search(html) else html)
 
@@ -112,10 +112,10 @@ class _Layer:
 
     def inner(self, name: str) -> _Layer:
         """The layer of that name (``outer.inner``) in this one; a new one where it has no name."""
-        found = self
+        layer = self
         for part in name.split("."):
-            found = found.layers.setdefault(part.strip() or f" {len(found.layers)}", _Layer())
-        return found
+            layer = layer.layers.setdefault(part.strip() or f" {len(layer.layers)}", _Layer())
+        return layer
 
     def name(self, names: str) -> str:
         """Put layers into their order; what is left of the statement is nothing."""
@@ -143,7 +143,7 @@ def applies(queries: str) -> bool:
 
 def in_pixels(style: str) -> str:
     """Declarations whose type sizes are no shares of the window."""
-    return _OF_WINDOW.sub(lambda found: f"{found[1]}{float(found[2]) * _SIDES[found[3].lower()] / 100:g}px", style)
+    return _OF_WINDOW.sub(lambda match: f"{match[1]}{float(match[2]) * _SIDES[match[3].lower()] / 100:g}px", style)
 
 
 def _query_applies(query: str) -> bool:
@@ -180,12 +180,12 @@ def _pixels(length: str) -> float | None:
     return None if match is None else float(match[1]) * (TYPE_SIZE if match[2] in ("em", "rem") else 1)
 
 
-def _by_attribute(found: re.Match[str]) -> str:
+def _by_attribute(match: re.Match[str]) -> str:
     """The selector of a class whose name has escapes, without them; the same where others would not read it."""
-    if "\\" not in found[1]:
-        return found[0]
-    name = _ESCAPE.sub(lambda escape: chr(min(int(escape[1], 16), 0x10FFFF)) if escape[1] else escape[2], found[1])
-    return found[0] if _BREAKS_SELECTORS.intersection(name) else f'[class~="{name}"]'
+    if "\\" not in match[1]:
+        return match[0]
+    name = _ESCAPE.sub(lambda escape: chr(min(int(escape[1], 16), 0x10FFFF)) if escape[1] else escape[2], match[1])
+    return match[0] if _BREAKS_SELECTORS.intersection(name) else f'[class~="{name}"]'
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +225,13 @@ class PlainRules:
         names = {f".{name}" for name in (attributes.get("class") or "").split()}
         if id_ := attributes.get("id"):
             names.add(f"#{id_}")
-        found = [
+        rules = [
             rule
             for name in ("", tag, *names)
             for rule in self._rules.get(name, ())
             if rule.tag in ("", tag) and rule.names <= names
         ]
-        styles = [rule.style for rule in sorted(found, key=lambda rule: rule.rank)]
+        styles = [rule.style for rule in sorted(rules, key=lambda rule: rule.rank)]
         held: dict[str, tuple[str, bool]] = {}
         for name, stated in _DECLARATION.findall(";".join([*styles, attributes.get("style") or ""])):
             value, sign, _ = stated.partition("!")

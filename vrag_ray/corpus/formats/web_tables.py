@@ -119,9 +119,9 @@ def with_drawn_tables(html: str, width: float) -> str:
     html = _INNER.sub("", html)
     inner: list[str] = []
 
-    def set_apart(found: re.Match[str]) -> str:
-        is_left = _INNER.search(found[2]) or _has_no_size(found[1])
-        inner.append(_stacked(found) or (found[0] if is_left else _drawn(found, width)))
+    def set_apart(match: re.Match[str]) -> str:
+        is_left = _INNER.search(match[2]) or _has_no_size(match[1])
+        inner.append(_stacked(match) or (match[0] if is_left else _drawn(match, width)))
         return f"<!--table {len(inner) - 1}-->"
 
     for _ in range(MOST_NESTED):
@@ -129,14 +129,14 @@ def with_drawn_tables(html: str, width: float) -> str:
         if not count:
             break
     while _INNER.search(html):
-        html = _INNER.sub(lambda found: inner[int(found[1])], html)
+        html = _INNER.sub(lambda match: inner[int(match[1])], html)
     return html
 
 
-def _stacked(found: re.Match[str]) -> str:
+def _stacked(table: re.Match[str]) -> str:
     """A table that lays out a page: the cells one below the other of each row that sets texts or tables side by side;
     its other rows are a table each. "" for a table of values: whose first row has values, or heads."""
-    cells, row_ends = _cells(found[2])
+    cells, row_ends = _cells(table[2])
     rows = [[cell for cell in cells if cell.row == row and cell.is_filled] for row in range(len(row_ends))]
     first, *others = [row for row in rows if len(row) > 1] or [[]]
     if not _sets_side_by_side(first) or any(cell.name == "th" for cell in cells):
@@ -145,7 +145,7 @@ def _stacked(found: re.Match[str]) -> str:
         # Heads of several lines over values.
         return ""
     # Their grounds, and what hides them, stay.
-    of_rows = [part[2] for part in _PART.finditer(found[2]) if part[1].lower() == "tr"]
+    of_rows = [part[2] for part in _PART.finditer(table[2]) if part[1].lower() == "tr"]
     parts: list[str] = []
     for row, of_row in zip(rows, of_rows if len(of_rows) == len(rows) else [""] * len(rows), strict=True):
         if len(row) < 2 or _sets_side_by_side(row):
@@ -154,7 +154,7 @@ def _stacked(found: re.Match[str]) -> str:
         else:
             line = "".join(f"<{cell.name}{cell.attributes}>{cell.content}</{cell.name}>" for cell in row)
             parts.append(f"<table><tr{of_row}>{line}</tr></table>")
-    return _block(found[1], "".join(parts))
+    return _block(table[1], "".join(parts))
 
 
 def _block(attributes: str, content: str, look: str = "") -> str:
@@ -182,12 +182,12 @@ def is_endless(text: str) -> bool:
     return len(text) > LONGEST_WORD and any(len(word) > LONGEST_WORD for word in text.split())
 
 
-def _drawn(found: re.Match[str], width: float) -> str:
-    cells, row_ends = _cells(found[2])
+def _drawn(table: re.Match[str], width: float) -> str:
+    cells, row_ends = _cells(table[2])
     filled = [cell for cell in cells if cell.lines]
     in_row = Counter(cell.row for cell in filled)
     if sum(count > 1 for count in in_row.values()) < 2 or 2 * sum(cell.is_short for cell in filled) < len(filled):
-        return found[0]
+        return table[0]
     heads = _head_rows(cells)
     style, widths = _measured(filled, heads, width)
     pieces: list[tuple[int, int, int, str]] = []
@@ -205,10 +205,10 @@ def _drawn(found: re.Match[str], width: float) -> str:
         pieces.append((cell.start, cell.end, cell.column, "".join(_markup(part, style, widths) for part in parts)))
     changed, end = "", 0
     for start, stop, _, markup in sorted(pieces):
-        changed += found[2][end:start] + markup
+        changed += table[2][end:start] + markup
         end = stop
-    look = _styled(found[1], "border-collapse:collapse")
-    return f"<table{look}>{changed}{found[2][end:]}</table>"
+    look = _styled(table[1], "border-collapse:collapse")
+    return f"<table{look}>{changed}{table[2][end:]}</table>"
 
 
 def _cells(markup: str) -> tuple[list[_Cell], list[int]]:

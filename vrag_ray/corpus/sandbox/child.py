@@ -108,22 +108,22 @@ class Child:
         self._reply(DoneReply())
 
     def _probe(self, request: ProbeRequest) -> None:
-        found = sniff(request.path, request.name)
+        sniffed = sniff(request.path, request.name)
         # Opened apart from the kept document: a cautious opening must not serve other requests.
-        opening = self._opening(request.path, request.name, request.options, request.sidecars, found.format)
+        opening = self._opening(request.path, request.name, request.options, request.sidecars, sniffed.format)
         if request.pages is not None:
             opening = replace(opening, path=request.pages, original=request.path)
         opening = replace(opening, cautious=request.cautious)
-        with closing(open_source(found.kind, opening)) as source:
+        with closing(open_source(sniffed.kind, opening)) as source:
             probe = source.probe()
             if isinstance(source, OpenContainer) and not request.cautious:
                 probe = with_attachments(probe, source, self._limits)
             self._reply(ProbeReply(probe=probe))
 
     def _attachments(self, request: AttachmentsRequest) -> None:
-        found = sniff(request.path, request.name)
-        opening = self._opening(request.path, request.name, request.options, format_=found.format)
-        with closing(open_container(found, opening)) as source:
+        sniffed = sniff(request.path, request.name)
+        opening = self._opening(request.path, request.name, request.options, format_=sniffed.format)
+        with closing(open_container(sniffed, opening)) as source:
             if isinstance(source, OpenContainer):
                 for attachment in readable(source, self._limits):
                     self._reply(AttachmentReply(name=attachment.name), attachment.data)
@@ -231,11 +231,11 @@ def _format(name: str) -> Format | None:
 
 
 def describe(error: Exception) -> tuple[str, str]:
-    """For the reader of an error list, and for a log: what is wrong and what to do, and what the library said."""
-    said: BaseException = error
-    while said.__cause__ is not None:
-        said = said.__cause__
-    detail = "" if isinstance(said, VragError) else f"{type(said).__name__}: {' '.join(str(said).split())[:500]}"
+    """For the reader of an error list, what is wrong and what to do; for a log, the library's message."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    detail = "" if isinstance(cause, VragError) else f"{type(cause).__name__}: {' '.join(str(cause).split())[:500]}"
     return (" ".join(str(error).split())[:500] if isinstance(error, VragError) else UNFORESEEN), detail
 
 

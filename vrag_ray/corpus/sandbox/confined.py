@@ -39,7 +39,7 @@ def main() -> None:
     """``MEMORY_BYTES CPU_SECONDS FILE_BYTES PROGRAM [ARGUMENT]...``: the program takes the place of this process."""
     memory, seconds, size = map(int, sys.argv[1:4])
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    # One second between the signal that says so and the one that ends it.
+    # One second between the signal that warns the process and the signal that ends it.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -28,7 +28,7 @@ PROGRAMS = ("soffice", "libreoffice")
 MOST_RESULT_MB = 512
 MEMORY_FACTOR = 2
 """LibreOffice maps more address space than the decoding child, most of it never touched."""
-KEPT_WORDS = 300
+LONGEST_QUOTE = 300
 
 _PDF = 'pdf:{module}_pdf_Export:{{"ExportBookmarks":{{"type":"boolean","value":"true"}}{more}}}'
 _TEXT_PAGES = _PDF.format(module="writer", more="")
@@ -89,7 +89,7 @@ class Converted:
 
 def installed_office() -> Path | None:
     """LibreOffice's program on the search path, or None."""
-    return next((Path(found) for name in PROGRAMS if (found := shutil.which(name)) is not None), None)
+    return next((Path(path) for name in PROGRAMS if (path := shutil.which(name)) is not None), None)
 
 
 class OfficeConverter:
@@ -177,10 +177,10 @@ class OfficeConverter:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             words.seek(0)
-            said = " ".join(words.read(1 << 16).decode("utf-8", "replace").split())
-        self._check(process.returncode, said)
+            output = " ".join(words.read(1 << 16).decode("utf-8", "replace").split())
+        self._check(process.returncode, output)
 
-    def _check(self, code: int, said: str) -> None:
+    def _check(self, code: int, output: str) -> None:
         """Raise for a conversion that the kernel ended. The scripts in between report a signal as 128 above it."""
         ended = -code if code < 0 else code - 128
         if ended == signal.SIGXCPU:
@@ -194,7 +194,7 @@ class OfficeConverter:
                 "LibreOffice was ended from outside, as a system short of memory does", KillReason.CRASH, transient=True
             )
         if ended in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS):
-            raise KilledError(f"crashed LibreOffice ({said[:KEPT_WORDS]})", KillReason.CRASH)
+            raise KilledError(f"crashed LibreOffice ({output[:LONGEST_QUOTE]})", KillReason.CRASH)
 
     def _profile(self) -> Path:
         if self._home is None:

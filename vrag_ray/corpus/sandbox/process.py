@@ -19,7 +19,7 @@ from vrag_ray.corpus.model import KilledError, KillReason
 from vrag_ray.corpus.sandbox.wire import ChildReply, ReplyBuffer, Request, Start, pack
 
 CHUNK = 2**20
-KEPT_STDERR = 4096
+STDERR_BYTES = 4096
 LOOK_SECONDS = 0.25
 """How often the memory of a working child is looked at."""
 BYTES_PER_PIXEL = 4
@@ -162,7 +162,7 @@ class ChildProcess:
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def kill(self) -> None:
-        """From any thread; the one that waits for a reply then finds the child gone."""
+        """From any thread; the thread that waits for a reply then finds the child gone."""
         self._process.kill()
 
     def end(self) -> None:
@@ -211,14 +211,14 @@ class ChildProcess:
     def _keep(self, data: bytes) -> None:
         if not data:
             self._selector.unregister(self._err)
-        self._stderr = (self._stderr + data)[-KEPT_STDERR:]
+        self._stderr = (self._stderr + data)[-STDERR_BYTES:]
 
     def _drain(self) -> None:
         """Read the last output of a dead child, up to its end."""
         os.set_blocking(self._err, False)
         try:
             while data := os.read(self._err, CHUNK):
-                self._stderr = (self._stderr + data)[-KEPT_STDERR:]
+                self._stderr = (self._stderr + data)[-STDERR_BYTES:]
         except BlockingIOError:
             return
 
@@ -233,7 +233,7 @@ def out_of_time(took_s: float, cpu_s: float, granted_s: float) -> KilledError:
 
 def memory_limits_in(error: str) -> list[int]:
     """The memory limits, in MB, that the stored errors of a document name as too low for it."""
-    return [int(found[1]) for found in _NEEDED.finditer(error)]
+    return [int(match[1]) for match in _NEEDED.finditer(error)]
 
 
 def child_environment() -> dict[str, str]:

@@ -95,7 +95,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     def format_of(self, path: Path, name: str) -> Format:
         """The format of the bytes at ``path``; by content first, by the original file ``name`` second."""
         name = shown_name(name)
-        return self._one(path, name, FormatRequest(path=path, name=name), FormatReply)[0].format
+        return self._single_reply(path, name, FormatRequest(path=path, name=name), FormatReply)[0].format
 
     def probe(
         self,
@@ -113,11 +113,11 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         options, name = options or self._default_options, shown_name(name)
         request = ProbeRequest(path=path, name=name, options=options, cautious=False, sidecars=sidecars, pages=pages)
         try:
-            return self._one(path, name, request, ProbeReply)[0].probe
+            return self._single_reply(path, name, request, ProbeReply)[0].probe
         except KilledError:
             # A title is looked for on the first page. A page that kills must cost itself, not its document.
             request = with_changes(request, {"cautious": True})
-            return self._one(path, name, request, ProbeReply)[0].probe
+            return self._single_reply(path, name, request, ProbeReply)[0].probe
 
     def stream(self, path: Path, item: WorkItem, options: DecodeOptions) -> Iterator[DecodedUnit]:
         """The units of ``item`` one by one as they are decoded; each has the whole CPU and wall limit to itself.
@@ -173,7 +173,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         with the notes of slides, where that of the pages has them not.
         """
         request = PageTextRequest(path=path, kind=kind, locator=locator, options=options, format=format_, notes=notes)
-        return self._one(path, shown_name(path.name), request, PageTextReply)[0].page_text
+        return self._single_reply(path, shown_name(path.name), request, PageTextReply)[0].page_text
 
     def render(
         self, path: Path, kind: DocumentKind, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int
@@ -193,7 +193,9 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             box=box,
             max_pixels=pixels,
         )
-        return _checked_png(self._one(path, shown_name(path.name), request, PictureReply)[1], shown_name(path.name))
+        return _checked_png(
+            self._single_reply(path, shown_name(path.name), request, PictureReply)[1], shown_name(path.name)
+        )
 
     def frames(self, path: Path, locator: Locator, options: DecodeOptions, *, max_pixels: int) -> list[Frame]:
         """The sampled frames of a clip: ``options.video_fps`` a second, at most ``options.max_frames``, evenly."""
@@ -220,7 +222,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         if child is not None:
             child.kill()
 
-    def _one(self, path: Path, name: str, request: Request, reply_type: type[T]) -> tuple[T, bytes]:
+    def _single_reply(self, path: Path, name: str, request: Request, reply_type: type[T]) -> tuple[T, bytes]:
         with closing(self._exchange(path, name, request)) as replies:
             reply, body = next(replies, (DoneReply(), b""))
             if not isinstance(reply, reply_type):

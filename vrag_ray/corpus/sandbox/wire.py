@@ -164,7 +164,7 @@ class DoneReply(_Message):
 
 
 class ErrorReply(_Message):
-    """``message`` lacks the file name, which only the parent knows; ``detail`` is what a library said, for a log.
+    """``message`` lacks the file name, which only the parent knows; ``detail`` is a library's message, for a log.
 
     ``memory`` means that the child ends itself.
     """

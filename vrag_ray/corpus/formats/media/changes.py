@@ -175,7 +175,7 @@ def _scan(film: _Film, start: float, stop: float) -> tuple[list[_Packet], list[t
                 looks += [(film.seconds(frame.pts or 0), _grey(frame, SMALL)) for frame in codec.decode(packet)]
         looks += [(film.seconds(frame.pts or 0), _grey(frame, SMALL)) for frame in codec.decode(None)]
     except av.FFmpegError:
-        # What is damaged is found, and said, where its pictures are read.
+        # Damage is detected and reported where the pictures are read.
         return [], []
     return packets, looks
 

@@ -1,4 +1,4 @@
-"""A media file's streams, and the clock that frames, captions, speech and clips share: the one that players show.
+"""A media file's streams, and the clock that frames, captions, speech and clips share: the clock that players show.
 
 Its zero is where a player begins: the presentation of the container after its edit lists. Every time that leaves this
 package is in seconds of it.
@@ -29,7 +29,7 @@ PRIMING_SECONDS = Fraction(1, 10)
 """What encoders of sound put in front is shorter."""
 TAIL_SECONDS = 10.0
 MOST_REORDERED = 64
-"""Packets among which the frame that is shown first is one."""
+"""Packets from the begin of a file, at most, until the frame that is shown first."""
 
 
 def open_container(path: Path) -> InputContainer:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import Picture
 
 EARLY = Fraction(1, 1000)
-"""Times come rounded to a millisecond: a frame that begins so soon after a time is the one that is meant."""
+"""Times come rounded to a millisecond: a frame that begins so soon after a time is meant by it."""
 FORWARD_SECONDS = 4
 """A frame so soon after the last one is reached by decoding on, which costs less than from the key frame before."""
 STEPS_BACK = (0, 1, 4, 16, 64)

@@ -13,7 +13,7 @@ _BEHIND = re.compile(r"(?:[_ -]{1,3}[(\[]?|[(\[])([A-Za-z]+)((?:[-_][A-Za-z0-9]{
 """A language that no dot parts from the name."""
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,2}")
 _PURPOSES = ("sdh", "cc")
-"""What stands beside the language in a name, as long as one: subtitles for the deaf."""
+"""What stands beside the language in a name, as long as a language's code: subtitles for the deaf."""
 _PURPOSE_OR_HINDI = "hi"
 _CODES = """
 ar ara be bg bul bn ca cat cs ces cze cy da dan de deu ger el ell en eng es esp spa et eu fa fi fin fr fra fre ga gl he
@@ -51,9 +51,9 @@ def marks_of(name: str, film: str) -> tuple[str, ...] | None:
 def films_of(name: str, films: Iterable[str]) -> list[str]:
     """Those of the ``films`` of one folder whose subtitles the file ``name`` has: of ``talk.en.mp4`` and ``talk.mp4``
     the first has ``talk.en.srt``."""
-    marks = {film: found for film in films if (found := marks_of(name, film)) is not None}
+    marks = {film: of_film for film in films if (of_film := marks_of(name, film)) is not None}
     fewest = min(map(len, marks.values()), default=0)
-    return [film for film, found in marks.items() if len(found) == fewest]
+    return [film for film, of_film in marks.items() if len(of_film) == fewest]
 
 
 def language_of(name: str, film: str) -> str:

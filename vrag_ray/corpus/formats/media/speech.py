@@ -30,7 +30,7 @@ UNSURE = -1.0
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """``language`` is its code, as ``en``; empty where nothing is said. ``cues`` count from the begin of the sound."""
+    """``language`` is its code, as ``en``; empty without speech. ``cues`` count from the begin of the sound."""
 
     language: str
     cues: tuple[Cue, ...]

@@ -177,8 +177,8 @@ def _arrow_cues(text: str) -> list[_Caption]:
             cues.append(_Caption(max(0.0, start), end, shown))
 
     for line in text.split("\n"):
-        found = _ARROW.match(line)
-        if found is not None:
+        match = _ARROW.match(line)
+        if match is not None:
             while lines and not lines[-1].strip():
                 lines.pop()
             has_number = bool(lines) and _NUMBER.fullmatch(lines[-1]) is not None
@@ -186,7 +186,7 @@ def _arrow_cues(text: str) -> list[_Caption]:
             if has_number and is_numbered:
                 lines.pop()
             finish()
-            times, lines = found, []
+            times, lines = match, []
         elif is_vtt and not line:
             finish()
             times, lines = None, []

@@ -42,13 +42,13 @@ class Chunk:
 def format_of(data: bytes, name: str) -> Format:
     """What a chunk is. Raises DecodeError for what is of no known kind."""
     try:
-        found = sniff_bytes(data, name).format
+        detected = sniff_bytes(data, name).format
     except DecodeError:
         # Its name may claim another kind.
-        found = sniff_bytes(data, "").format
-    if found is Format.TEXT and _ELEMENT.match(decode_text(data).text):
+        detected = sniff_bytes(data, "").format
+    if detected is Format.TEXT and _ELEMENT.match(decode_text(data).text):
         return Format.HTML
-    return found
+    return detected
 
 
 def chunk_of(data: bytes, format_: Format, number: int) -> Chunk:
@@ -71,7 +71,7 @@ def _plain(text: str) -> Chunk:
 def _web_page(html: str, number: int) -> Chunk:
     shown = with_gaps(with_drawn_colours(seen_page(for_screen(with_written_formulas(html)))))
     name = f"chunk-{number}"
-    sheet = "".join(_of_chunk(found[2], f"#{name}") for found in SHEET.finditer(shown))
+    sheet = "".join(_of_chunk(match[2], f"#{name}") for match in SHEET.finditer(shown))
     shown = _NOT_SHOWN.sub(" ", shown)
     body = _BODY.search(shown)
     attributes, inner = (body[1], body[2]) if body is not None else ("", shown)

@@ -39,10 +39,10 @@ def _piece(element: ElementTree.Element) -> Piece:  # noqa: PLR0911, PLR0912
 
     def stated(name: str, default: str) -> str:
         """A value of the properties, which may be stated as empty."""
-        found = child(element, f"{tag_of(element)}Pr", name)
-        if found is None:
+        entry = child(element, f"{tag_of(element)}Pr", name)
+        if entry is None:
             return default
-        return next((value for key, value in found.attrib.items() if key.rpartition("}")[2] == "val"), "")
+        return next((value for key, value in entry.attrib.items() if key.rpartition("}")[2] == "val"), "")
 
     match tag_of(element):
         case "f":

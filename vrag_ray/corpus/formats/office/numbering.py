@@ -76,16 +76,16 @@ class Numbering:
 
     @classmethod
     def of(cls, numbering: ElementTree.Element | None, styles: ElementTree.Element | None) -> Numbering:
-        """That of a document with these parts, either of which may be missing."""
-        found, default = dict[str, _Style](), ""
+        """The numbering of a document with these parts, either of which may be missing."""
+        by_name, default = dict[str, _Style](), ""
         for style in styles if styles is not None else ():
             if tag_of(style) == "style":
                 properties = child(style, "pPr", "numPr")
                 name, base = _value(style, "styleId"), _stated(child(style, "basedOn"))
-                found[name] = _Style(_stated(child(properties, "numId")), _stated(child(properties, "ilvl")), base)
+                by_name[name] = _Style(_stated(child(properties, "numId")), _stated(child(properties, "ilvl")), base)
                 if _value(style, "type") == "paragraph" and _value(style, "default") not in ("", *_OFF):
                     default = name
-        return cls(_lists_of(numbering, found) if numbering is not None else {}, found, default)
+        return cls(_lists_of(numbering, by_name) if numbering is not None else {}, by_name, default)
 
     def number_of(self, paragraph: ElementTree.Element) -> str:
         """What stands before the next paragraph with a blank behind it; "" for one without a number."""
@@ -115,12 +115,12 @@ class Numbering:
         style, seen = _stated(child(properties, "pStyle")) or self._default, list[str]()
         while style in self._styles and style not in seen and not (name and level):
             seen.append(style)
-            found = self._styles[style]
-            if not name and found.list:
-                name = found.list
+            definition = self._styles[style]
+            if not name and definition.list:
+                name = definition.list
                 linked = self._level_of(name, seen)
                 level = level or ("" if linked is None else str(linked))
-            level, style = level or found.level, found.base
+            level, style = level or definition.level, definition.base
         return ("", 0) if name in ("", "0") else (name, int(level) if level.isdecimal() else 0)
 
     def _level_of(self, name: str, styles: list[str]) -> int | None:

@@ -75,8 +75,8 @@ class _Package:
 
     def usual(self) -> io.BytesIO | None:
         """A copy with every part in its usual place; None where all of them are."""
-        files = {name: found for name in self._names if (found := _RELATIONS_FILE.fullmatch(_slashed(name)))}
-        owners = {name: self._part(found[1] + found[2]) for name, found in files.items()}
+        files = {name: match for name in self._names if (match := _RELATIONS_FILE.fullmatch(_slashed(name)))}
+        owners = {name: self._part(match[1] + match[2]) for name, match in files.items()}
         main = ""
         # The relations of the whole file come first: they state which part is the main one.
         for name in sorted(files, key=lambda name: (files[name][2] != "", name)):

@@ -79,10 +79,10 @@ def every(element: ElementTree.Element, *tags: str) -> Iterator[ElementTree.Elem
 
 def child(element: ElementTree.Element | None, *path: str) -> ElementTree.Element | None:
     """The first element at the path of tags below ``element``; None without."""
-    found = element
+    current = element
     for tag in path:
-        found = next((inner for inner in found if tag_of(inner) == tag), None) if found is not None else None
-    return found
+        current = next((inner for inner in current if tag_of(inner) == tag), None) if current is not None else None
+    return current
 
 
 def words_of(element: ElementTree.Element | None) -> str:

@@ -145,7 +145,7 @@ def _is_turned(holder: ElementTree.Element) -> bool:
 def pair_of(holder: ElementTree.Element | None, tag: str, first: str, second: str) -> tuple[float, float] | None:
     """The two numbers of the element ``tag`` of a transformation; None without both."""
     element = child(holder, tag) if holder is not None else None
-    found = [element.get(key, "") for key in (first, second)] if element is not None else []
-    if not found or not all(value.lstrip("-").isdigit() for value in found):
+    values = [element.get(key, "") for key in (first, second)] if element is not None else []
+    if not values or not all(value.lstrip("-").isdigit() for value in values):
         return None
-    return float(found[0]), float(found[1])
+    return float(values[0]), float(values[1])

@@ -159,14 +159,14 @@ def _markup(
 def _models(
     archive: zipfile.ZipFile, relations: dict[str, str], names: frozenset[str]
 ) -> list[tuple[str, ElementTree.Element]]:
-    """The layout of a slide and the master of that one, each with what names its places; none without numbers."""
-    found: list[tuple[str, bytes]] = []
+    """The layout of a slide and the layout's master, each with what names its places; none without numbers."""
+    models: list[tuple[str, bytes]] = []
     for folder, key in (("/slideLayouts/", "idx"), ("/slideMasters/", "type")):
         part = next((part for part in relations.values() if folder in f"/{part}" and part in names), "")
         if part:
-            found.append((key, xml_of(archive, part)))
+            models.append((key, xml_of(archive, part)))
             relations = relations_of(archive, part, names)
-    return [(key, tree_of(xml)) for key, xml in found] if any(b"buAutoNum" in xml for _, xml in found) else []
+    return [(key, tree_of(xml)) for key, xml in models] if any(b"buAutoNum" in xml for _, xml in models) else []
 
 
 def _inherited_styles(

@@ -54,7 +54,7 @@ _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _TEXT_BOX = "{urn:schemas-microsoft-com:vml}textbox"
 _WORDART = "textpath"
 _WATERMARK = "WaterMark"
-"""In what Word calls the shape of one. It is WordArt, and lies across every page."""
+"""In the name that Word gives to the shape of a watermark. It is WordArt, and lies across every page."""
 _UNWRAPPED = frozenset(("fldSimple", "dir", "bdo", "ruby", "rubyBase", "AlternateContent", "Choice"))
 """Elements that mammoth passes over with the words in them."""
 _LEFT_OUT = frozenset(("rubyPr", "rt", "Fallback"))
@@ -221,7 +221,7 @@ class _Rewriting:
                 yield _text(_chosen(choices))
 
     def _chunk(self, reference: ElementTree.Element) -> Iterator[ElementTree.Element]:
-        """The mark of a document that is held at this place; a notice of one that cannot be read."""
+        """The mark of a document that is held at this place; a notice of a document that cannot be read."""
         part = related(reference, self._relations)
         name = posixpath.basename(part) or "one without a name"
         reason = "not in the file, or too large"

@@ -168,11 +168,11 @@ def _has_lost_text(cell: ElementTree.Element, strings: Sequence[str]) -> bool:
 
 def _merged(xml: bytes) -> list[tuple[int, int, int, int]]:
     """The first row and column, and the last, of each merged cell, from the last rows to the first."""
-    found: list[tuple[int, int, int, int]] = []
+    cells: list[tuple[int, int, int, int]] = []
     for first_column, first_row, last_column, last_row in _MERGED.findall(xml):
         place = (int(first_row), _column(first_column.decode()), int(last_row), _column(last_column.decode()))
-        found.append(place)
-    return sorted(found, reverse=True)
+        cells.append(place)
+    return sorted(cells, reverse=True)
 
 
 def _repeat_merged(
@@ -274,14 +274,14 @@ def _cell(text: str, *, is_head: bool, columns: int) -> str:
 def _hidden_columns(xml: bytes) -> list[tuple[int, int]]:
     """The first and last column, from 1, of each run of hidden ones."""
     head = ElementTree.iterparse(io.BytesIO(xml))  # noqa: S314 - from ``laid_out``, checked there.
-    found: list[tuple[int, int]] = []
+    hidden: list[tuple[int, int]] = []
     for _, element in head:
         tag = element.tag.rpartition("}")[2]
         if tag == "col" and (element.get("hidden") in ("1", "true") or element.get("width") in ("0", "0.0")):
-            found.append((int(element.get("min", "0")), int(element.get("max", "0"))))
+            hidden.append((int(element.get("min", "0")), int(element.get("max", "0"))))
         if tag in ("cols", "row"):
             break
-    return found
+    return hidden
 
 
 def _rows(xml: bytes) -> Iterator[ElementTree.Element]:
