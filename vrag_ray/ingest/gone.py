@@ -38,7 +38,7 @@ def gone_names(documents: Iterable[Document], listing: Listing, met: AbstractSet
     documents = list(documents)
     given = {source.uri for source in listing.sources if not source.walked and is_file_uri(source.uri)} & met
     former = {uri for document in documents if not given.isdisjoint(document.uris) for uri in document.uris}
-    found: dict[str, Gone] = {}
+    lost: dict[str, Gone] = {}
     for document in documents:
         gone: dict[str, Folder] = {}
         for uri in document.uris:
@@ -51,8 +51,8 @@ def gone_names(documents: Iterable[Document], listing: Listing, met: AbstractSet
             if folder is not None and (base in files or _is_missing(base, folder)):
                 gone[uri] = folder
         if gone:
-            found[document.doc_id] = Gone(tuple(gone), next(iter(gone.values())))
-    return found
+            lost[document.doc_id] = Gone(tuple(gone), next(iter(gone.values())))
+    return lost
 
 
 def documents_in(folder: Folder, documents: Iterable[Document]) -> Iterator[Document]:

@@ -1,4 +1,4 @@
-"""A list of files with what is said of each: ``vrag ingest --manifest``."""
+"""A list of files with the metadata of each: ``vrag ingest --manifest``."""
 
 from __future__ import annotations
 

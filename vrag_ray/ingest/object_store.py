@@ -45,10 +45,10 @@ def listed(uri: str) -> tuple[list[RemoteFile], bool]:
         if info.type == fs.FileType.NotFound:
             raise VragError(f"{uri} does not exist: give files or folders to ingest")
         is_file = info.type == fs.FileType.File
-        found = [info] if is_file else store.get_file_info(fs.FileSelector(root, recursive=True))
+        listing = [info] if is_file else store.get_file_info(fs.FileSelector(root, recursive=True))
     except (OSError, ValueError) as error:
         raise VragError(f"{uri} cannot be listed: {error}") from error
-    names = sorted(info.path for info in found if info.type == fs.FileType.File)
+    names = sorted(info.path for info in listing if info.type == fs.FileType.File)
     return [
         RemoteFile(
             location=f"{parts.scheme}://{name}{options}",

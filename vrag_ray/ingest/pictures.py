@@ -33,7 +33,7 @@ class PicturesOf:
 def pictures_of(targets: Sequence[str], file: Path | None, folder: str, *, walked: bool) -> PicturesOf:
     """What becomes of ``targets``, which ``file`` names.
 
-    ``folder`` is the one that pictures may lie in: the one that was given, or that of a file that was given; empty
+    ``folder`` is where pictures may lie: the folder that was given, or that of a file that was given; empty
     where nothing beside the file may be looked at. In a folder that was ``walked`` pictures are documents already.
     """
     remote, missing, outside, apart = list[str](), list[str](), list[str](), list[str]()

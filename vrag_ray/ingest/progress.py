@@ -19,7 +19,7 @@ EVERY_S = 0.5
 READ_WITHIN_S = 2.0
 """A board on a busy machine answers late. Nothing waits for it: its last answer is shown until the next."""
 MOST_FILES_SHOWN = 256
-"""Files one by one are for people who look on; of more, only the sums are kept."""
+"""Files are listed one by one for people who look on; for more files than this, only the sums are held."""
 
 
 @dataclass(frozen=True, slots=True)

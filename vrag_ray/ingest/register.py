@@ -59,7 +59,7 @@ DEEPEST = 3
 MOST_ATTACHED = 1000
 """Documents inside one file."""
 ATTACHED_TO = "attached_to"
-"""The metadata name under which a document says in which other one it was found."""
+"""The metadata name under which a document names the document that it was found in."""
 
 Original = str | bytes | OSError
 """Where a document's file is (a path, or a URI of an object store), or its bytes, or why there are none."""
@@ -188,15 +188,15 @@ class Register:
         is_file = source is not None and source["rows"] is None and not is_remote(source["path"])
         file = Path(source["path"]) if source is not None and is_file else None
         folder, walked = (source["folder"], source["walked"]) if source is not None else ("", False)
-        found = pictures_of(targets, file, folder, walked=walked)
+        pictures = pictures_of(targets, file, folder, walked=walked)
         if plan.skipped:
-            # What there was to say of it stands in its row.
-            return plan, found.taken
+            # Its notices stand in its row.
+            return plan, pictures.taken
         meta = plan.meta
-        if found.are_named and not walked:
-            meta = {**meta, ATTACHMENTS: int(meta.get(ATTACHMENTS, 0)) + len(found.taken)}
-        notices = [*plan.notices, *(notice[:LONGEST_NOTICE] for notice in found.notices)]
-        return replace(plan, pictures=[], meta=meta, notices=notices), found.taken
+        if pictures.are_named and not walked:
+            meta = {**meta, ATTACHMENTS: int(meta.get(ATTACHMENTS, 0)) + len(pictures.taken)}
+        notices = [*plan.notices, *(notice[:LONGEST_NOTICE] for notice in pictures.notices)]
+        return replace(plan, pictures=[], meta=meta, notices=notices), pictures.taken
 
     def _attached(self, plan: DocumentPlan, meta: Meta, folder: Path) -> Iterator[tuple[DocumentPlan, Original]]:
         """What is attached to a document, written into ``folder``; ``meta`` is the user's metadata of the document."""

@@ -81,7 +81,7 @@ class Folder:
 
 @dataclass
 class Listing:
-    """What was found: the files to ingest, the folders that were walked, and what is left out of them, by reason."""
+    """The files to ingest, the folders that were walked, and what is left out of them, by reason."""
 
     sources: list[Source] = field(default_factory=list)
     folders: list[Folder] = field(default_factory=list)
@@ -89,10 +89,10 @@ class Listing:
 
     def notices(self) -> list[str]:
         """What is left out, in words: each reason with how many and the first few names."""
-        found = ((reason, [name for why, name in self.left_out if why is reason]) for reason in LeftOut)
+        by_reason = ((reason, [name for why, name in self.left_out if why is reason]) for reason in LeftOut)
         return [
             f"left out {listed_names(names)}: {'it is' if len(names) == 1 else 'each is'} {reason}"
-            for reason, names in found
+            for reason, names in by_reason
             if names
         ]
 
@@ -103,7 +103,7 @@ def list_sources(paths: Sequence[str | Path | Source], content_column: str | Non
     A path may be a file, a folder, a pattern (``papers/**/*.pdf``), a ``file:`` URI, or a URI of an object store
     (``s3://bucket/folder``). Names that are not UTF-8 are percent-encoded, as in the URIs.
     Hidden files and folders are left out. A file named directly is always taken, whatever its suffix. A Parquet file
-    is taken by its rows, whose documents are in ``content_column``, or in one detected by name and type; a ``Source``
+    is taken by its rows, whose documents are in ``content_column``, or in a column found by name and type; a ``Source``
     is taken as it is. Subtitles beside a video are taken with it, whether they were given or not.
 
     Raises VragError for a path that does not exist and where no given file can be read. Folders may hold nothing to
@@ -114,14 +114,14 @@ def list_sources(paths: Sequence[str | Path | Source], content_column: str | Non
     tables: dict[str, Source] = {}
     for item in paths:
         if isinstance(item, Source):
-            found = [item]
+            listed_sources = [item]
         elif isinstance(item, str) and is_remote(item):
-            found = _remote(item, listing)
+            listed_sources = _remote(item, listing)
         else:
-            found = _local(given_path(str(item)), listing)
-        sources.update((source.uri, source) for source in found)
+            listed_sources = _local(given_path(str(item)), listing)
+        sources.update((source.uri, source) for source in listed_sources)
         if not isinstance(item, Source):
-            tables.update((source.uri, source) for source in found if _suffix(source.name) == SUFFIX)
+            tables.update((source.uri, source) for source in listed_sources if _suffix(source.name) == SUFFIX)
     sources = with_sidecars(sources)
     listing.sources = list(_by_rows(sources, tables, content_column))
     problems = [source.error for source in listing.sources]
@@ -220,9 +220,9 @@ def _by_rows(sources: dict[str, Source], tables: dict[str, Source], content_colu
 
     # On an object store each footer is a few round trips, and a data set may have hundreds of files.
     with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
-        found = dict(zip(tables, pool.map(parts, tables.values()), strict=True))
+        by_table = dict(zip(tables, pool.map(parts, tables.values()), strict=True))
     for uri, source in sources.items():
-        yield from found.get(uri, [source])
+        yield from by_table.get(uri, [source])
 
 
 def _local(path: Path, listing: Listing) -> list[Source]:
@@ -297,11 +297,11 @@ def _is_collection(folder: Path) -> bool:
 
 
 def _remote(uri: str, listing: Listing) -> list[Source]:
-    found, is_file = listed(uri)
+    files, is_file = listed(uri)
     if is_file:
-        return [Source(source.location, source.uri, source.name) for source in found]
+        return [Source(source.location, source.uri, source.name) for source in files]
     taken: list[Source] = []
-    for source in found:
+    for source in files:
         if any(part.startswith(".") for part in PurePosixPath(source.below).parts):
             listing.left_out.append((LeftOut.HIDDEN, source.below))
         elif not _is_known(source.name):
@@ -309,7 +309,7 @@ def _remote(uri: str, listing: Listing) -> list[Source]:
         else:
             taken.append(Source(source.location, source.uri, source.name))
     folder = f"{uri.partition('?')[0].rstrip('/')}/"
-    listing.folders.append(Folder(folder, uri, not found, frozenset(source.uri for source in found)))
+    listing.folders.append(Folder(folder, uri, not files, frozenset(source.uri for source in files)))
     return taken
 
 

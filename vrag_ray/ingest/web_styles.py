@@ -97,13 +97,13 @@ class _Beside:
     def with_imported(self, sheet: str, parent: Path, depth: int) -> str:
         """A sheet without comments, with the rules of what it imports in the place of the imports, in ASCII."""
         parts, at = list[str](), 0
-        while (found := _IMPORT.match(sheet, at) or _BEFORE_RULES.match(sheet, at)) is not None:
-            at = found.end()
-            if found.re is _BEFORE_RULES:
-                parts.append(_embedded(found[0]) if "@layer" in found[0].lower() else "")
-            elif not _SUPPORTS.search(found[4]):
-                imported = self.rules(parent, found[1] or found[2] or found[3], depth + 1)
-                parts.append(_conditional(imported, found[4]) if imported else "")
+        while (match := _IMPORT.match(sheet, at) or _BEFORE_RULES.match(sheet, at)) is not None:
+            at = match.end()
+            if match.re is _BEFORE_RULES:
+                parts.append(_embedded(match[0]) if "@layer" in match[0].lower() else "")
+            elif not _SUPPORTS.search(match[4]):
+                imported = self.rules(parent, match[1] or match[2] or match[3], depth + 1)
+                parts.append(_conditional(imported, match[4]) if imported else "")
         return "".join([*parts, _embedded(sheet[at:])])
 
 
@@ -120,12 +120,12 @@ def with_local_sheets(file: Path, folder: Path) -> tuple[bytes, str, list[str]]:
     page = file.read_bytes().decode("latin-1")
     beside, names = _Beside(folder), frozenset(_NAMES_OF_PAGE.findall(page))
     parts, at, done, endless = list[str](), 0, 0, set[str]()
-    while (found := _PART.search(page, at)) is not None:
-        at, name = found.end(), (found[1] or "").lower()
+    while (match := _PART.search(page, at)) is not None:
+        at, name = match.end(), (match[1] or "").lower()
         rules = ""
-        if found[2] is not None:
-            rules = applicable(_linked(beside, file.parent, found[2]), names)
-            start, end = found.span()
+        if match[2] is not None:
+            rules = applicable(_linked(beside, file.parent, match[2]), names)
+            start, end = match.span()
         elif (closing := "-->" if not name else f"</{name}") not in endless:
             end = page.find(closing, at) if not name else _end_of(page, closing, at)
             if end < 0:
@@ -140,10 +140,10 @@ def with_local_sheets(file: Path, folder: Path) -> tuple[bytes, str, list[str]]:
             at = end
         if rules:
             is_first = not parts
-            opening = f"<style{_media(found[2])}>{rules}</style>" if found[2] is not None else rules
+            opening = f"<style{_media(match[2])}>{rules}</style>" if match[2] is not None else rules
             parts += [
                 page[done:start],
-                _stated_early(page, start) if is_first and found[2] is not None else "",
+                _stated_early(page, start) if is_first and match[2] is not None else "",
                 opening,
             ]
             done = end
@@ -179,7 +179,7 @@ def applicable(sheet: str, names: Container[str]) -> str:
 
 
 def without_comments(sheet: str) -> str:
-    """``sheet`` with a blank in place of each comment; the rest of it is one where a comment does not end."""
+    """``sheet`` with a blank in place of each comment; a comment that does not end takes the rest of the sheet."""
     parts, at = list[str](), 0
     while (start := sheet.find("/*", at)) >= 0:
         parts.append(sheet[at:start])
@@ -192,7 +192,7 @@ def _may_hold(selectors: str, names: Container[str]) -> bool:
     if selectors.lstrip().startswith("@"):
         return True
     return any(
-        all(found[1].replace("\\", "") in names for found in _NAME.finditer(selector))
+        all(match[1].replace("\\", "") in names for match in _NAME.finditer(selector))
         for selector in _ASIDE.sub("", selectors).split(",")
     )
 
@@ -208,7 +208,7 @@ def _linked(beside: _Beside, parent: Path, attributes: str) -> str:
 
 def _attributes(text: str) -> dict[str, str]:
     return {
-        found[1].lower(): found[2] or found[3] or found[4] or "" for found in reversed(list(_ATTRIBUTE.finditer(text)))
+        match[1].lower(): match[2] or match[3] or match[4] or "" for match in reversed(list(_ATTRIBUTE.finditer(text)))
     }
 
 
@@ -219,14 +219,14 @@ def _media(attributes: str) -> str:
 
 def _end_of(page: str, closing: str, at: int) -> int:
     """Where the element ends that began before ``at``; negative where it does not."""
-    found = re.compile(re.escape(closing), re.IGNORECASE).search(page, at)
-    return found.start() if found is not None else -1
+    match = re.compile(re.escape(closing), re.IGNORECASE).search(page, at)
+    return match.start() if match is not None else -1
 
 
 def _stated_early(page: str, at: int) -> str:
     """The encoding of the page once more, where it is stated behind ``at``: rules in between would put it too far."""
-    found = _CHARSET.search(page[:_STATED_WITHIN])
-    return f'<meta charset="{found[1]}">' if found is not None and found.start() > at else ""
+    match = _CHARSET.search(page[:_STATED_WITHIN])
+    return f'<meta charset="{match[1]}">' if match is not None and match.start() > at else ""
 
 
 def _decoded(data: bytes) -> str | None:

@@ -83,7 +83,7 @@ class Library:
 
     async def document(self, doc_id: str) -> Document:
         """As readers see it. Raises NotFoundError."""
-        collection, document = await self._found(doc_id)
+        collection, document = await self._holder_of(doc_id)
         return collection.shown(document)
 
     async def delete(self, doc_id: str, collection: str = "") -> str:
@@ -93,9 +93,9 @@ class Library:
         CollectionBusyError while another process writes for longer than ``LOCK_WAIT_S``.
         """
         names = chosen_names(self._collections, [collection or ALL_COLLECTIONS])
-        holders = {name: found for name in names if (found := await self._document_in(name, doc_id)) is not None}
+        holders = {name: held for name in names if (held := await self._document_in(name, doc_id)) is not None}
         if not holders:
-            await self._found(doc_id)
+            await self._holder_of(doc_id)
             raise NotFoundError(f"document {doc_id} is not in {collection}: it is in another collection here")
         if len(holders) > 1:
             raise SeveralCollectionsError(f"document {doc_id} is in {' and '.join(holders)}: say in which to delete it")
@@ -104,14 +104,14 @@ class Library:
         return name
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
-        collection, document = await self._found(doc_id)
+        collection, document = await self._holder_of(doc_id)
         return await self._png(collection, document, _place_of(document, page), dpi, box)
 
     async def page(self, doc_id: str, page: int) -> PageText:
         """The words and the elements of a page, those that OCR found at ingest included. Raises as ``page_png``."""
         from vrag_ray.corpus.model import DecodeError
 
-        collection, document = await self._found(doc_id)
+        collection, document = await self._holder_of(doc_id)
         place = _place_of(document, page)
         if document.status is DocumentStatus.ERROR:
             raise UndrawableError(f"document {document.doc_id} could not be read: {document.error}")
@@ -121,10 +121,10 @@ class Library:
             raise UndrawableError(f"{place} of document {document.doc_id} cannot be read: {error}") from error
 
     async def clip(self, doc_id: str, t: float) -> PageText:
-        """What is said, written and shown in the clip of a video around a second. Raises as ``page_png``."""
+        """What is spoken, written and shown in the clip of a video around a second. Raises as ``page_png``."""
         from vrag_ray.corpus.model import DecodeError
 
-        collection, document = await self._found(doc_id)
+        collection, document = await self._holder_of(doc_id)
         if document.kind is not DocumentKind.VIDEO:
             raise NotFoundError(f"document {doc_id} is no video: ask for pages/{{n}}/elements")
         if document.status is DocumentStatus.ERROR:
@@ -140,14 +140,14 @@ class Library:
             raise UndrawableError(f"{clip} of document {document.doc_id} cannot be read: {error}") from error
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:
-        collection, document = await self._found(doc_id)
+        collection, document = await self._holder_of(doc_id)
         if document.kind is not DocumentKind.VIDEO:
             raise NotFoundError(f"document {doc_id} is no video: ask for pages/{{n}}.png")
         return await self._png(collection, document, Locator(t_start=t, t_end=t), FRAME_DPI, None)
 
     async def page_text(self, doc_id: str, locator: Locator) -> PageText:
         """The words of one unit, those that OCR found at ingest included, and how the next page goes on with it."""
-        return await self._page_text(*await self._found(doc_id), locator)
+        return await self._page_text(*await self._holder_of(doc_id), locator)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         """``page_text`` of each, or why not: one call for all pages of a search, because each call has its price.
@@ -180,7 +180,7 @@ class Library:
     async def _fit(self, request: PictureRequest) -> Picture:
         from vrag_ray.library.page_images import fitted
 
-        collection, document = await self._found(request.doc_id)
+        collection, document = await self._holder_of(request.doc_id)
         page = await self._text(collection, document, request.locator)
 
         async def draw(place: Locator, dpi: float, box: Box | None) -> bytes:
@@ -189,7 +189,7 @@ class Library:
         return await fitted(request, document.kind, (page.width, page.height), draw)
 
     async def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
-        collection, _ = await self._found(doc_id)
+        collection, _ = await self._holder_of(doc_id)
         path = await asyncio.to_thread(collection.blob_path, doc_id)
         position = start
         while position < stop:
@@ -237,7 +237,7 @@ class Library:
         except DecodeError as error:
             raise UndrawableError(f"{locator} of document {document.doc_id} cannot be drawn: {error}") from error
 
-    async def _found(self, doc_id: str) -> tuple[Collection, Document]:
+    async def _holder_of(self, doc_id: str) -> tuple[Collection, Document]:
         """The first collection that has a document. Raises NotFoundError."""
         problem: VragError | None = None
         for newest in self._collections.values():
@@ -245,7 +245,7 @@ class Library:
                 collection = await newest.get()
                 return collection, collection.document(doc_id)
             except VragError as error:
-                # One that cannot be read says more than one that does not have it.
+                # An error of a collection that cannot be read tells more than its absence from another.
                 problem = problem if problem is not None and isinstance(error, NotFoundError) else error
         raise problem or NotFoundError(f"document {doc_id} is in no collection here")
 
@@ -257,13 +257,13 @@ class Library:
 
 
 async def _each(reads: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
-    async def one(call: Awaitable[T]) -> T | VragError:
+    async def result_of(call: Awaitable[T]) -> T | VragError:
         try:
             return await call
         except VragError as error:
             return error
 
-    return await asyncio.gather(*map(one, reads))
+    return await asyncio.gather(*map(result_of, reads))
 
 
 def _with_plain_cells(page: PageText) -> PageText:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vrag_ray.corpus.sandbox.sandbox import Sandbox
 
 T = TypeVar("T")
-_KEPT_TEXTS = 512
+_CACHED_TEXTS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class PageReader:
         self._pngs: SizedLRU[str, bytes] = SizedLRU(serving.render_cache_mb << 20, len)
         self._drawing: SingleFlight[str, bytes] = SingleFlight()
         self._reading: SingleFlight[tuple[str, str], PageText] = SingleFlight()
-        self._texts: SizedLRU[tuple[str, str], PageText] = SizedLRU(_KEPT_TEXTS)
+        self._texts: SizedLRU[tuple[str, str], PageText] = SizedLRU(_CACHED_TEXTS)
         self._threads = ThreadPoolExecutor(serving.render_threads, thread_name_prefix="pages")
         self._local = threading.local()
         self._sandboxes: list[Sandbox] = []
@@ -95,14 +95,14 @@ class PageReader:
 
         text = replace(await self._run(read), doc_id=document.doc_id)
         if stored.ocr:
-            # Ingest took them for the page's text: a text layer, if any, says less.
+            # Ingest took them for the page's text: a text layer, if any, has less.
             content = "\n".join(filter(None, (text_with_tables(stored.ocr, text.aspect), text.notes)))
             pictures = [part.box for part in text.elements if part.kind is ElementKind.PICTURE]
             parts = elements(stored.ocr, text.aspect, pictures=pictures)
             text = replace(text, words=stored.ocr, text=content, elements=parts)
         if stored.cues or stored.shots:
-            said = "\n".join(map(str, stored.cues)) or text.text
-            text = replace(text, text=said, elements=elements_of_clip(stored.cues, stored.shots))
+            spoken = "\n".join(map(str, stored.cues)) or text.text
+            text = replace(text, text=spoken, elements=elements_of_clip(stored.cues, stored.shots))
         return text
 
     def close(self) -> None:

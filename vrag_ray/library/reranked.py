@@ -84,7 +84,7 @@ class RerankedSearch:
             replace(hit, score=score, scores={**hit.scores, RERANKER: score})
             for hit, score in zip(first, scores, strict=True)
         ]
-        # Stable: of equals, the one that the search had first stays first.
+        # Stable: of equals, the result that the search had first stays first.
         read.sort(key=lambda hit: -hit.score)
         # Those that were not read rank below, and their scores say so.
         least, highest = read[-1].score, max((hit.score for hit in rest), default=1.0)

@@ -52,13 +52,13 @@ def cached(sha256: str, open_stream: Callable[[], IO[bytes]], folder: Path | Non
 
 def make_room(folder: Path, most_bytes: int = MOST_BYTES, in_use_s: float = IN_USE_S) -> None:
     """Remove the least recently used files until ``most_bytes`` are left."""
-    found = []
+    files = []
     for path in folder.iterdir():
         with suppress(FileNotFoundError):
             status = path.stat()
-            found.append((status.st_mtime, status.st_size, path))
-    total = sum(size for _, size, _ in found)
-    for used, size, path in sorted(found):
+            files.append((status.st_mtime, status.st_size, path))
+    total = sum(size for _, size, _ in files)
+    for used, size, path in sorted(files):
         if total <= most_bytes or time.time() - used < in_use_s:
             return
         path.unlink(missing_ok=True)

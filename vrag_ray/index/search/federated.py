@@ -29,7 +29,7 @@ class Member(Protocol):
 
 
 class FederatedRetriever:
-    """The collections of one service; the first of ``members`` is the one that is meant where none is named."""
+    """The collections of one service; the first of ``members`` is meant where none is named."""
 
     def __init__(self, members: Mapping[str, Member], index: IndexConfig) -> None:
         """``index`` says how legs are fused."""
@@ -49,8 +49,8 @@ class FederatedRetriever:
 
     async def check(self, names: Sequence[str], mode: str = HYBRID, filter: SearchFilter | None = None) -> None:
         """Raise what a search of these collections in this mode and with this filter would raise."""
-        found = [await self._members[name].retriever() for name in chosen_names(self._members, names)]
-        non_empty = [opened.snapshot for opened in found if not opened.snapshot.is_empty]
+        retrievers = [await self._members[name].retriever() for name in chosen_names(self._members, names)]
+        non_empty = [opened.snapshot for opened in retrievers if not opened.snapshot.is_empty]
         if non_empty:
             common_mode(mode, non_empty)
             parts_of(non_empty, filter)
@@ -104,7 +104,7 @@ class ChosenCollections:
         mode: str = HYBRID,
         filter: SearchFilter | None = None,
     ) -> list[SearchAnswer]:
-        """The queries of several who ask, as one search: an answer for each of them."""
+        """The queries of several callers, as one search: an answer for each caller."""
         retrievers = await asyncio.gather(*(member.retriever() for member in self._members))
         snapshots = [retriever.snapshot for retriever in retrievers]
         return await search_each(snapshots, groups, top_k=top_k, mode=mode, filter=filter, index=self._index)

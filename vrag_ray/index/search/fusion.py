@@ -1,4 +1,4 @@
-"""From windows to results: best window of each page, and one list out of what several legs found. Pure.
+"""From windows to results: best window of each page, and one list out of the pages of several legs. Pure.
 
 Fused score of a page: the mean over the legs, by weight, of the page's score as a share of the leg's best. That is the
 convex combination with theoretical minimum of Bruch, Gai and Ingber ("An Analysis of Fusion Functions for Hybrid
@@ -16,7 +16,7 @@ from vrag_ray.index.shards.scored import Scored
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """What one way of searching found for one query.
+    """The pages of one leg for one query.
 
     ``pages`` holds one window a page (clip, picture, span), best first; scores are similarities, 0 or less for
     nothing in common. ``complete`` says that the leg scored no other page; where it is False, a page that is not
@@ -50,7 +50,7 @@ def fuse(legs: Sequence[Leg], limit: int | None = None) -> list[Fused]:
     """The first ``limit`` of the pages that a leg lists, by (-score, id); ``score`` is in 0..1, 1 for a page that is
     best in every leg.
 
-    Legs without a page are left out and the others share their weight. The window kept is the one of the leg that
+    Legs without a page are left out and the others share their weight. The window is that of the leg that
     gives the page most; of equal legs, the earlier.
     """
     legs = [leg for leg in legs if leg.pages]

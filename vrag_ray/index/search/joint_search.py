@@ -49,17 +49,17 @@ async def search_each(
     """The queries of several callers, searched as one; the answer of each has the notices of its own queries only.
 
     The documents of an earlier collection come before the same ones of a later one. A leg that is not there is refused
-    by name; ``hybrid`` without any vector leg says that it is lexical. Raises DisagreeingSpacesError where the
+    by name; ``hybrid`` without any vector leg has a notice that it is lexical. Raises DisagreeingSpacesError where the
     collections have vectors that cannot be compared.
     """
     queries = [Query.of(query) for group in groups for query in group]
-    # An empty collection has no spaces, and nothing to say.
+    # An empty collection has no spaces, and no notices.
     non_empty = [snapshot for snapshot in snapshots if not snapshot.is_empty] or list(snapshots[:1])
     used = common_mode(mode, non_empty)
     refuse_unseen(queries, used, non_empty[0].legs)
-    with ExitStack() as until_found:
+    with ExitStack() as in_use:
         for snapshot in non_empty:
-            until_found.enter_context(snapshot.in_use())
+            in_use.enter_context(snapshot.in_use())
         return await _search(snapshots, non_empty, queries, _numbers(groups), top_k, used, filter, index)
 
 
@@ -87,7 +87,7 @@ async def _search(
     ranked = [
         rank(
             mode,
-            [leg.found[n] for leg in leg_replies if n in leg.found],
+            [leg.legs[n] for leg in leg_replies if n in leg.legs],
             lexical.get(n),
             max(top_k, MOST_PAGES if mode == HYBRID else 0),
         )
@@ -161,7 +161,7 @@ async def _lexical(
 ) -> dict[int, Leg]:
     narrowed = [(part.collection, part.filter) for part in parts]
     numbers = [n for n, query in enumerate(queries) if query.text.strip()]
-    found = await asyncio.gather(
+    legs = await asyncio.gather(
         *(
             asyncio.to_thread(
                 lexical_leg, narrowed, queries[n].text, top_k=top_k, candidates=candidates, comparable=comparable
@@ -169,7 +169,7 @@ async def _lexical(
             for n in numbers
         )
     )
-    return dict(zip(numbers, found, strict=True))
+    return dict(zip(numbers, legs, strict=True))
 
 
 async def _nothing() -> dict[int, Leg]:
@@ -210,7 +210,7 @@ def _query_notices(
     *,
     filtered: bool,
 ) -> tuple[str, ...]:
-    """What is to be said of those queries."""
+    """The notices of those queries."""
     if not any(snapshot.collection.document_count for snapshot in snapshots):
         return ()
     notices: dict[str, None] = {}
@@ -224,10 +224,10 @@ def _query_notices(
     for n in numbers:
         shares = {leg.leg.embedder.id: leg.readable[n] for leg in legs if n in leg.readable}
         unread = {embedder: share for embedder, share in shares.items() if share < LEAST_READABLE}
-        found = query_notices(
+        of_query = query_notices(
             queries[n], mode, unread=unread, embedders=len(shares), lexical=lexical.get(n), filtered=filtered
         )
-        notices |= dict.fromkeys(found)
+        notices |= dict.fromkeys(of_query)
     return tuple(notices)
 
 
@@ -241,30 +241,30 @@ def _hydrate(
     """The passages by id, each of the first collection that has it and whose filter lets it through, with that
     collection's name and the document as readers see it; and a notice for each that is damaged on disk, by id too.
     Blocking."""
-    found: dict[str, tuple[str, Document, Passage]] = {}
+    passages_by_id: dict[str, tuple[str, Document, Passage]] = {}
     damaged: dict[str, str] = {}
     for part in parts:
-        missing = [passage_id for passage_id in dict.fromkeys(ids) if passage_id not in found]
+        missing = [passage_id for passage_id in dict.fromkeys(ids) if passage_id not in passages_by_id]
         passages, problems = _passages(part.collection, missing)
-        found |= {
+        passages_by_id |= {
             name: (part.snapshot.name, part.collection.shown(part.collection.document(passage.doc_id)), passage)
             for name, passage in passages.items()
             if part.collection.has_document(passage.doc_id)
             and (part.filter is None or part.filter.matches_meta(passage.meta))
         }
         damaged |= problems
-    return found, damaged
+    return passages_by_id, damaged
 
 
 def _passages(collection: Collection, ids: Sequence[str]) -> tuple[dict[str, Passage], dict[str, str]]:
     try:
         return collection.passages(ids), {}
     except CorruptionError:
-        found: dict[str, Passage] = {}
+        passages: dict[str, Passage] = {}
         damaged = {}
         for doc_id in ids:
             try:
-                found |= collection.passages([doc_id])
+                passages |= collection.passages([doc_id])
             except CorruptionError as error:
                 damaged[doc_id] = str(error)
-        return found, damaged
+        return passages, damaged

@@ -21,7 +21,7 @@ from vrag_ray.types import HYBRID, Query, VragError
 @dataclass
 class LegReply:
     """The queries of a leg, by number: how much of each its embedder can read, their vectors, [n, dim], or
-    why there are none, and what was found.
+    why there are none, and the leg's pages for it.
 
     ``shards_ok`` is that of the search of the shards that fewest answered, None where they were not searched;
     ``problems`` say why the others did not.
@@ -31,7 +31,7 @@ class LegReply:
     readable: dict[int, float]
     vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
-    found: dict[int, Leg] = field(default_factory=dict)
+    legs: dict[int, Leg] = field(default_factory=dict)
     shards_ok: int | None = None
     problems: tuple[str, ...] = ()
 
@@ -39,13 +39,13 @@ class LegReply:
 async def search_leg(
     leg: VectorLeg, parts: Sequence[Part], queries: Sequence[Query], *, top_k: int, candidates: int, mode: str
 ) -> LegReply:
-    """What the leg finds for those queries that it has something to say about, as if ``parts`` were one collection.
+    """The reply of the leg to the queries that it can read, as if ``parts`` were one collection.
 
     ``leg`` embeds the queries for all of them. Raises VragError where a leg that the request names cannot embed one.
     """
     searched = await _embedded(leg, queries, mode)
     fetch_k = max(candidates, top_k)
-    while numbers := [number for number in searched.vectors if number not in searched.found]:
+    while numbers := [number for number in searched.vectors if number not in searched.legs]:
         vectors = [searched.vectors[number] for number in numbers]
         fans = await asyncio.gather(
             *(
@@ -57,10 +57,10 @@ async def search_leg(
         searched.shards_ok = fan.shards_ok if searched.shards_ok is None else min(fan.shards_ok, searched.shards_ok)
         searched.problems = tuple(dict.fromkeys((*searched.problems, *fan.problems)))
         for number, windows in zip(numbers, fan.results, strict=True):
-            found = Leg(leg.name, best_windows(windows), len(windows) < fetch_k, leg.weight)
+            reply = Leg(leg.name, best_windows(windows), len(windows) < fetch_k, leg.weight)
             # Long pages have many windows: widen until there are enough pages or no more windows.
-            if len(found.pages) >= top_k or found.complete:
-                searched.found[number] = found
+            if len(reply.pages) >= top_k or reply.complete:
+                searched.legs[number] = reply
         fetch_k *= 4
     return searched
 

@@ -31,9 +31,9 @@ def lexical_search(collection: Collection, query: str, limit: int, filter: Searc
     while True:
         with storage_faults(collection.root, "searching its text"):
             rows, is_all = _matches(collection, match, fetch_k, filter)
-        found = [Scored(passage, score) for passage, document, score in rows if collection.has_document(document)]
-        if len(found) >= limit or is_all:
-            return sorted(found, key=lambda scored: scored.sort_key)[:limit]
+        hits = [Scored(passage, score) for passage, document, score in rows if collection.has_document(document)]
+        if len(hits) >= limit or is_all:
+            return sorted(hits, key=lambda scored: scored.sort_key)[:limit]
         fetch_k *= 4
 
 

@@ -26,7 +26,7 @@ def common_mode(mode: str, snapshots: Sequence[Snapshot]) -> str:
     """The mode in which the collections are searched as one.
 
     Raises NoSuchLegError for a leg that one of them does not have, DisagreeingSpacesError where their vectors come from
-    different embedders, or are not kept in the same precision.
+    different embedders, or are not stored in the same precision.
     """
     if len(snapshots) == 1:
         return used_mode(mode, snapshots[0].legs)
@@ -43,7 +43,7 @@ def common_mode(mode: str, snapshots: Sequence[Snapshot]) -> str:
 
 
 Space = tuple[str, str, bool]
-"""What makes vectors comparable: the leg, its embedder, and whether they are kept in one bit a dimension."""
+"""What makes vectors comparable: the leg, its embedder, and whether they are stored in one bit a dimension."""
 
 
 def _space(leg: VectorLeg) -> Space:

@@ -81,7 +81,7 @@ def _legs_of_nothing(settings: Settings, loader: LegLoader) -> ServedLegs:
 
 
 def notices_of_missing(missing: Mapping[str, str], searched: Sequence[SpaceRecord]) -> list[str]:
-    """Why spaces are not searched, where the spaces ``searched`` are. Of texts nothing is said where it was chosen to
+    """Why spaces are not searched, where the spaces ``searched`` are. For texts there is none where it was chosen to
     embed none, and one of those has vectors of texts."""
     notices: list[str] = []
     for name, why in missing.items():

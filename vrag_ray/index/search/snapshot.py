@@ -80,18 +80,18 @@ def parts_of(snapshots: Sequence[Snapshot], filter: SearchFilter | None) -> list
 
 def _holders(snapshots: Sequence[Snapshot], doc_id: str) -> dict[str, str]:
     """The full id by the name of each collection that has the document."""
-    found: dict[str, str] = {}
+    holders: dict[str, str] = {}
     problems: list[NotFoundError] = []
     for snapshot in snapshots:
         try:
-            found[snapshot.name] = snapshot.collection.document(doc_id).doc_id
+            holders[snapshot.name] = snapshot.collection.document(doc_id).doc_id
         except NotFoundError as error:
             problems.append(error)
-    if not found:
+    if not holders:
         if all(snapshot.name for snapshot in snapshots):
             searched = " and ".join(snapshot.name for snapshot in snapshots)
             raise NotFoundError(
                 f"document {doc_id} is not in {searched}: where another collection has it, name that one to search it"
             )
         raise problems[0]
-    return found
+    return holders

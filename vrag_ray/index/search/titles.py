@@ -74,9 +74,9 @@ class TitleVectors:
         nothing = np.zeros(self._embedder.dim, np.float32)
         shares = self._embedder.readable(titles)
         readable = [title for title, share in zip(titles, shares, strict=True) if share >= LEAST_READABLE]
-        found = self._embedder.embed_passages([Content(title) for title in readable]) if readable else []
+        results = self._embedder.embed_passages([Content(title) for title in readable]) if readable else []
         vectors = dict.fromkeys(titles, nothing)
-        for title, embedded in zip(readable, found, strict=True):
+        for title, embedded in zip(readable, results, strict=True):
             if isinstance(embedded, Embedding):
                 vectors[title] = embedded.vectors[0].astype(np.float32)
             else:

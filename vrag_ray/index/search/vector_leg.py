@@ -57,8 +57,8 @@ class VectorLeg:
         shares = [1.0 if query.picture is not None else float(share) for query, share in pairs]
         numbers = [n for n, share in enumerate(shares) if share >= least_readable]
         contents = [_content(queries[n], self.embedder.pictures) for n in numbers]
-        found = dict(zip(numbers, self.embedder.embed_queries(contents), strict=True)) if contents else {}
-        return [ReadQuery(share, found.get(n)) for n, share in enumerate(shares)]
+        vectors = dict(zip(numbers, self.embedder.embed_queries(contents), strict=True)) if contents else {}
+        return [ReadQuery(share, vectors.get(n)) for n, share in enumerate(shares)]
 
 
 def leg_of(name: str, config: SpaceConfig, embedder: Embedder, titles: TitleVectors | None) -> VectorLeg:

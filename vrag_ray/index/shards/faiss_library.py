@@ -25,13 +25,13 @@ class FaissWheel:
 
 def faiss_wheels() -> tuple[FaissWheel, ...]:
     """The FAISS distributions on this Python's path, by name: one where the installation is sound."""
-    found = []
+    wheels = []
     for name in _NAMES:
         try:
-            found.append(FaissWheel(name, importlib.metadata.version(name)))
+            wheels.append(FaissWheel(name, importlib.metadata.version(name)))
         except importlib.metadata.PackageNotFoundError:
             continue
-    return tuple(found)
+    return tuple(wheels)
 
 
 def too_many_wheels(wheels: tuple[FaissWheel, ...], *, gpu: bool) -> str:

@@ -95,7 +95,7 @@ class FlatIndex:
             return [[] for _ in queries]
         k = min(k, available)
         if self._gpu is None or mask is not None or k >= MOST_RESULTS:
-            return [self._search_one(query, k, available, mask) for query in vectors]
+            return [self._search_query(query, k, available, mask) for query in vectors]
         scores, numbers = self._gpu.nearest(vectors, min(k + max(k, LEAST_SPARE), available, MOST_RESULTS))
         return [self._from_gpu(self._gpu, query, scores[n], numbers[n], k) for n, query in enumerate(vectors)]
 
@@ -116,9 +116,9 @@ class FlatIndex:
         slack = 2 * SCORE_ERROR * float(np.linalg.norm(query)) * self._longest
         while len(numbers) < self.size and scores[-1] >= scores[k - 1] - slack:
             if len(numbers) >= MOST_RESULTS:
-                return self._search_one(query, k, self.size, None)
-            wider, found = gpu.nearest(query[None], min(2 * len(numbers), self.size, MOST_RESULTS))
-            scores, numbers = wider[0], found[0]
+                return self._search_query(query, k, self.size, None)
+            wider_scores, wider_numbers = gpu.nearest(query[None], min(2 * len(numbers), self.size, MOST_RESULTS))
+            scores, numbers = wider_scores[0], wider_numbers[0]
         chosen = np.sort(numbers[scores >= scores[k - 1] - slack])
         exact, places = _cpu_index(gpu.rows(chosen)).search(query[None], len(chosen))
         return self._ordered(exact[0], chosen[places[0]], k)
@@ -128,7 +128,7 @@ class FlatIndex:
         ids: list[str] = self.rows.ids.take([number for _, number in best]).to_pylist()
         return [Scored(passage_id, -negated) for passage_id, (negated, _) in zip(ids, best, strict=True)]
 
-    def _search_one(
+    def _search_query(
         self, query: NDArray[np.float32], k: int, available: int, mask: NDArray[np.bool_] | None
     ) -> list[Scored]:
         fetch_k = min(k + 1, available)
@@ -147,10 +147,10 @@ class FlatIndex:
         batch = np.ascontiguousarray(query, dtype=np.float32).reshape(1, -1)
         every = range(len(self._cpu))
         run = map if self._pool is None else self._pool.map
-        found = list(run(lambda part: self._scan_part(part, batch, k, mask), every))
-        if len(found) == 1:
-            return found[0]
-        scores, numbers = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        results = list(run(lambda part: self._scan_part(part, batch, k, mask), every))
+        if len(results) == 1:
+            return results[0]
+        scores, numbers = (np.concatenate(arrays) for arrays in zip(*results, strict=True))
         best = np.argsort(-scores, kind="stable")[:k]
         return scores[best], numbers[best]
 
@@ -168,13 +168,13 @@ class FlatIndex:
         if allowed is not None:
             selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
             params = faiss.SearchParameters(sel=selector)
-        with _one_thread():
+        with _single_thread():
             scores, numbers = self._cpu[part].search(batch, k, params=params)
         return scores[0], numbers[0] + start
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def _single_thread() -> Iterator[None]:
     """FAISS in this thread alone: for a single query it starts the threads of OpenMP all the same, which find nothing
     to do and take as much CPU time as the scan."""
     import faiss

@@ -142,10 +142,10 @@ class IvfIndex:
         moved = chosen + chance.standard_normal(chosen.shape).astype(np.float32) * NOISE / np.sqrt(self.dim)
         k = min(RECALL_AT, self.size)
         queries = list(moved)
-        exact, found = FlatIndex(space).nearest(queries, k), self.nearest(queries, k)
+        exact, approximate = FlatIndex(space).nearest(queries, k), self.nearest(queries, k)
         hits = sum(
             len({o.id for o in exact_hits} & {o.id for o in other})
-            for exact_hits, other in zip(exact, found, strict=True)
+            for exact_hits, other in zip(exact, approximate, strict=True)
         )
         return hits / (k * len(moved))
 

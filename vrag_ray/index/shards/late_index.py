@@ -124,8 +124,8 @@ class LateIndex:
     ) -> list[NDArray[np.int64]]:
         """For each query the row numbers of the pages whose mean vectors are nearest to its own mean."""
         means = [query.mean(axis=0, keepdims=True) for query in queries]
-        found = first.nearest(means, max(k, self._candidates), filter, alive)
-        return [np.array(sorted(self._number_of[window.id] for window in windows), np.int64) for windows in found]
+        results = first.nearest(means, max(k, self._candidates), filter, alive)
+        return [np.array(sorted(self._number_of[window.id] for window in windows), np.int64) for windows in results]
 
     def _among(self, query: Floats, numbers: NDArray[np.int64], k: int) -> list[Scored]:
         """The ``k`` best of some pages."""

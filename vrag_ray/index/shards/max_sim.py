@@ -59,14 +59,14 @@ class MaxSimScan:
         import torch
 
         lengths = torch.tensor([len(query) for query in queries])
-        found: list[torch.Tensor] = []
+        parts: list[torch.Tensor] = []
         with self._lock, torch.inference_mode():
             together = torch.from_numpy(np.concatenate(queries)).to(self.device, torch.float16)
             for rows, counts in self._blocks(len(together), numbers):
                 products = (self._floats(rows) @ together.T).float()
                 best = torch.segment_reduce(products, "max", lengths=counts.to(self.device), axis=0)
-                found.append(torch.segment_reduce(best.T.contiguous(), "mean", lengths=lengths.to(self.device), axis=0))
-            scores: Floats = torch.cat(found, dim=1).cpu().numpy() if found else np.empty((len(queries), 0), np.float32)
+                parts.append(torch.segment_reduce(best.T.contiguous(), "mean", lengths=lengths.to(self.device), axis=0))
+            scores: Floats = torch.cat(parts, dim=1).cpu().numpy() if parts else np.empty((len(queries), 0), np.float32)
         return scores / np.float32(np.sqrt(self._dim)) if self._binary else scores
 
     def _blocks(

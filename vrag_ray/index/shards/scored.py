@@ -27,12 +27,12 @@ class Scored:
 
 def merge_distinct(parts: Iterable[Sequence[Scored]], k: int) -> list[Scored]:
     """As ``merge``, of lists that may share windows: each of them once, with its best score."""
-    found: dict[str, Scored] = {}
+    distinct: dict[str, Scored] = {}
     for item in heapq.merge(*parts, key=lambda scored: scored.sort_key):
-        if len(found) >= k:
+        if len(distinct) >= k:
             break
-        found.setdefault(item.id, item)
-    return list(found.values())
+        distinct.setdefault(item.id, item)
+    return list(distinct.values())
 
 
 def merge(parts: Iterable[Sequence[Scored]], k: int) -> list[Scored]:

@@ -73,8 +73,8 @@ class SegmentedIndex:
 
     def nearest(self, queries: QueryVectors, k: int, filter: SearchFilter | None) -> list[list[Scored]]:
         """The ``k`` best passages of each query by (-score, id)."""
-        found = [segment.index.nearest(queries, k, filter, segment.alive) for segment in self._segments]
-        return found[0] if len(found) == 1 else [merge(parts, k) for parts in zip(*found, strict=True)]
+        results = [segment.index.nearest(queries, k, filter, segment.alive) for segment in self._segments]
+        return results[0] if len(results) == 1 else [merge(parts, k) for parts in zip(*results, strict=True)]
 
     def page_traits(self, passage_id: str, query: Floats | None) -> PageTraits | None:
         """The state of one passage: that of the newer segment, where both have it."""

@@ -77,8 +77,8 @@ class ShardIndex:
 
     def loaded(self, spec: SpaceSpec) -> LoadedSpace | None:
         """What is loaded of a space, if it was loaded as ``spec`` says."""
-        found = self._spaces.get(spec.name)
-        return found if found is not None and found.spec == spec else None
+        space = self._spaces.get(spec.name)
+        return space if space is not None and space.spec == spec else None
 
     @property
     def statuses(self) -> tuple[ShardStatus, ...]:

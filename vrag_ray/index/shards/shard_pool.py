@@ -112,8 +112,8 @@ class IndexShard:
     def nearest(
         self, version: int, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None
     ) -> list[list[tuple[str, float]]]:
-        found = self._index(version).nearest(space, queries, k, filter)
-        return [[(scored.id, scored.score) for scored in per_query] for per_query in found]
+        hits = self._index(version).nearest(space, queries, k, filter)
+        return [[(scored.id, scored.score) for scored in per_query] for per_query in hits]
 
     def page_traits(
         self, version: int, space: str, pairs: Sequence[tuple[str, int | None]], queries: QueryVectors
@@ -245,7 +245,7 @@ class ShardPool:
         if self._shared and self._renewing is None:
             self._renewing = asyncio.create_task(self._renew(), name="shard-lease")
         up = [replica for replicas in self._shards for replica in replicas if not replica.lost.is_set()]
-        await asyncio.gather(*(self._load_one(replica) for replica in up))
+        await asyncio.gather(*(self._load_replica(replica) for replica in up))
 
     async def keep_only(self, version: int) -> None:
         """Free all other versions. A replica that is down frees them by its restart, or at the next version."""
@@ -259,8 +259,8 @@ class ShardPool:
         self._turn += 1
 
         async def ask(number: int) -> list[list[Scored]] | str:
-            found = await self._ask(number, lambda actor: actor.nearest.remote(version, space, queries, k, filter))
-            return found if isinstance(found, str) else [[Scored(*row) for row in per_query] for per_query in found]
+            answer = await self._ask(number, lambda actor: actor.nearest.remote(version, space, queries, k, filter))
+            return answer if isinstance(answer, str) else [[Scored(*row) for row in per_query] for per_query in answer]
 
         answers = await asyncio.gather(*map(ask, range(self.total)))
         good = [answer for answer in answers if not isinstance(answer, str)]
@@ -277,13 +277,13 @@ class ShardPool:
 
         async def ask(number: int, places: list[int]) -> list[PageTraits | None]:
             pairs = [(pages[place].passage_id, pages[place].query) for place in places]
-            found = await self._ask(number, lambda actor: actor.page_traits.remote(version, space, pairs, queries))
-            return [None] * len(places) if isinstance(found, str) else found
+            traits = await self._ask(number, lambda actor: actor.page_traits.remote(version, space, pairs, queries))
+            return [None] * len(places) if isinstance(traits, str) else traits
 
         answers = await asyncio.gather(*(ask(number, places) for number, places in by_shard.items()))
         known: list[PageTraits | None] = [None] * len(pages)
-        for places, found in zip(by_shard.values(), answers, strict=True):
-            for place, traits in zip(places, found, strict=True):
+        for places, answer in zip(by_shard.values(), answers, strict=True):
+            for place, traits in zip(places, answer, strict=True):
                 known[place] = traits
         return known
 
@@ -344,7 +344,7 @@ class ShardPool:
                 except NotLoadedError:
                     # Ray has started it anew since its last search.
                     async with asyncio.timeout(self._config.shard_timeout_s):
-                        await self._load_one(replica)
+                        await self._load_replica(replica)
                     if replica.lost.is_set():
                         continue
                     return await self._while_alive(replica, call(replica.actor), self._config.shard_timeout_s)
@@ -381,7 +381,7 @@ class ShardPool:
             answer.cancel()
             lost.cancel()
 
-    async def _load_one(self, replica: _Replica) -> None:
+    async def _load_replica(self, replica: _Replica) -> None:
         from ray.exceptions import RayError
 
         load = replica.actor.load.remote(self._user, self._version, self._spaces)
@@ -410,7 +410,7 @@ class ShardPool:
             version = self._version
             try:
                 if self._shared:
-                    # The same actor, or another where that one has ended for good.
+                    # The same actor, or another where the actor has ended for good.
                     replica.actor = self._actor(replica.shard, replica.number)
                 replica.statuses = await replica.actor.load.remote(self._user, version, self._spaces)
             except (RayError, VragError) as error:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 FORMAT = {"format": "vrag_ray collection", "layout": 2}
 MARKER = "collection.json"
-KEPT_PASSAGE_BYTES = 32 << 20
+CACHED_PASSAGE_BYTES = 32 << 20
 MIN_PREFIX = 8
 ID_LENGTH = 64
 """Hex digits of a SHA-256."""
@@ -61,7 +61,7 @@ class Collection:
         self._documents: DocumentList | None = None
         self._earlier = earlier
         # A version never changes, so neither does what was read of it. Searches come from several threads.
-        self._kept: SizedLRU[str, Passage] = SizedLRU(KEPT_PASSAGE_BYTES, _size_of)
+        self._cached: SizedLRU[str, Passage] = SizedLRU(CACHED_PASSAGE_BYTES, _size_of)
         self._keeping = threading.Lock()
         self._names: PassageNames | None = None
         self._titles: dict[str, str] | None = None
@@ -153,13 +153,13 @@ class Collection:
 
     def distinct_titles(self, most: int) -> list[str]:
         """The first ``most`` of the titles that documents of this version have, each once."""
-        found: dict[str, None] = {}
+        titles: dict[str, None] = {}
         for document in self._by_id().values():
-            found[document.title] = None
+            titles[document.title] = None
             # Of a large collection the rest is not looked at.
-            if len(found) == most:
+            if len(titles) == most:
                 break
-        return list(found)
+        return list(titles)
 
     @property
     def document_count(self) -> int:
@@ -209,24 +209,26 @@ class Collection:
             return {}
         with self._keeping:
             stored = {
-                passage_id: passage for passage_id in passage_ids if (passage := self._kept.get(passage_id)) is not None
+                passage_id: passage
+                for passage_id in passage_ids
+                if (passage := self._cached.get(passage_id)) is not None
             }
         missing = [passage_id for passage_id in passage_ids if passage_id not in stored]
         if not missing:
             return stored
         with storage_faults(self.root, "reading passages"):
             table = self.table("passages").to_table(columns=HIT_COLUMNS, filter=f"id IN ({quoted(missing)})")
-        found = {str(row["id"]): passage_from_row(row) for row in table.to_pylist()}
+        loaded = {str(row["id"]): passage_from_row(row) for row in table.to_pylist()}
         with self._keeping:
-            for passage_id, passage in found.items():
-                self._kept.put(passage_id, passage)
-        return stored | found
+            for passage_id, passage in loaded.items():
+                self._cached.put(passage_id, passage)
+        return stored | loaded
 
     def passage(self, passage_id: str) -> Passage:
-        found = self.passages([passage_id]).get(passage_id)
-        if found is None or not self.has_document(found.doc_id):
+        passage = self.passages([passage_id]).get(passage_id)
+        if passage is None or not self.has_document(passage.doc_id):
             raise NotFoundError(f"passage {passage_id} is not in this collection")
-        return found
+        return passage
 
     def unit_passages(self, doc_id: str, locator: Locator) -> list[Passage]:
         """All windows of one page, clip, picture or span, in order."""
@@ -294,14 +296,14 @@ class Collection:
 
     def space(self, name: str) -> SpaceRecord:
         """Raises NotFoundError, naming those there are."""
-        found = self.find_space(name)
-        if found is None:
+        record = self.find_space(name)
+        if record is None:
             known = ", ".join(space.name for space in self.spaces) or "none"
             raise NotFoundError(
                 f"the collection {self.root} has no vector space {name} (there are: {known}): "
                 f"`vrag embed --space {name}` makes one"
             )
-        return found
+        return record
 
     def space_table(self, name: str) -> lance.LanceDataset:
         """The Lance table of a vector space at this version."""

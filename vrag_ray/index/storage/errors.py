@@ -146,7 +146,7 @@ def storage_faults(
 ) -> Iterator[None]:
     """Raise the known faults of the block as StorageError, and let every other error pass.
 
-    Blocks may stand in one another: the outer one then says what was being done and what is kept. ``kept`` and
+    Blocks may stand in one another: the outer one then states what was done and what stays as it was. ``kept`` and
     ``needed_bytes`` are only called after a fault, the latter only where space is what is lacking.
     """
     try:

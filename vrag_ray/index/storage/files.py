@@ -131,8 +131,8 @@ class CollectionFiles:
         selector = fs.FileSelector(f"{self._base}/{folder}", allow_not_found=True, recursive=True)
         prefix = len(self._base) + 1
         with storage_faults(self.root, f"listing {folder}"):
-            found = self._fs.get_file_info(selector)
-        names = (info.path[prefix:] for info in found if info.type == fs.FileType.File)
+            infos = self._fs.get_file_info(selector)
+        names = (info.path[prefix:] for info in infos if info.type == fs.FileType.File)
         return sorted(name for name in names if not name.rsplit("/", 1)[-1].startswith(".writing-"))
 
     def local_path(self, name: str) -> Path:

@@ -321,12 +321,12 @@ def _words_from_json(text: str) -> tuple[tuple[Word, ...], tuple[Cue, ...], _Sho
         if len(row) == _SHOT_FIELDS:
             shots.append((float(row[0]), float(row[1])))
         elif len(row) in (_CUE_FIELDS, _WRITTEN_FIELDS):
-            said, start, end, *corners = row
-            cues.append(Cue(float(start), float(end), str(said), Box(*map(float, corners)) if corners else None))
+            content, start, end, *corners = row
+            cues.append(Cue(float(start), float(end), str(content), Box(*map(float, corners)) if corners else None))
         else:
-            said, x0, y0, x1, y1, *turn = row
+            content, x0, y0, x1, y1, *turn = row
             box = Box(float(x0), float(y0), float(x1), float(y1))
-            words.append(Word(str(said), box, int(turn[0]) if turn else 0))
+            words.append(Word(str(content), box, int(turn[0]) if turn else 0))
     return tuple(words), tuple(cues), tuple(shots)
 
 

@@ -63,8 +63,8 @@ class SpaceWriter:
         return {name: (space.record.table, int(space.table.version)) for name, space in self._open.items()}
 
     def get(self, name: str) -> SpaceRecord | None:
-        found = self._open.get(name)
-        return None if found is None else found.record
+        space = self._open.get(name)
+        return None if space is None else space.record
 
     def create(
         self,

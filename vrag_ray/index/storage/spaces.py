@@ -26,7 +26,7 @@ SPACE_COLUMNS = (*SPACE_HEAD, "vectors")
 @dataclass(frozen=True, slots=True)
 class SpaceRecord:
     """One space of one version. ``config`` is the ``SpaceConfig`` it was made with, and ``traits`` what its embedder
-    said of itself, both as JSON values.
+    states of itself, both as JSON values.
 
     ``table`` is the folder below the collection, ``version`` Lance's. ``passages`` counts the rows that have vectors,
     ``failed`` those that could not be embedded, ``vectors`` all vectors.

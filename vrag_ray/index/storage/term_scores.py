@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import lance
 
 LANCE_K1 = 1.2
-KEPT_TERMS = 1 << 14
+CACHED_TERMS = 1 << 14
 
 
 class TermScores:
@@ -26,7 +26,7 @@ class TermScores:
         self._passages = passages
         # The inverse document frequency of a term in no passage, times what an endless repetition would give.
         self._unknown = math.log(1 + (passages.count_rows() + 0.5) / 0.5) * (LANCE_K1 + 1)
-        self._best = lru_cache(maxsize=KEPT_TERMS)(self._look_up)
+        self._best = lru_cache(maxsize=CACHED_TERMS)(self._look_up)
 
     def ceiling(self, terms: Sequence[str]) -> float:
         """Above or equal to the score of any passage for ``terms``; a term in no passage counts as the rarest would."""

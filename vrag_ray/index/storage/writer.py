@@ -167,9 +167,9 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         for batch in self._passages.to_batches(columns=columns):
             for doc_id in set(batch.column("doc_id").to_pylist()) - finished:
                 rows = batch.filter(pc.equal(batch.column("doc_id"), doc_id))
-                found = zip(rows.column("unit").to_pylist(), rows.column("meta").to_pylist(), strict=True)
+                states = zip(rows.column("unit").to_pylist(), rows.column("meta").to_pylist(), strict=True)
                 known = units.setdefault(doc_id, {})
-                known.update((unit, str(meta_from_json(meta).get(UNIT_ERROR, ""))) for unit, meta in found)
+                known.update((unit, str(meta_from_json(meta).get(UNIT_ERROR, ""))) for unit, meta in states)
         for doc_id in again & units.keys():
             units[doc_id] = {unit: "" for unit, error in units[doc_id].items() if not error}
         return units
@@ -195,7 +195,7 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         by_document: dict[str, list[str]] = {}
         for doc_id, unit in units:
             by_document.setdefault(doc_id, []).append(str(unit))
-        chosen = [f"(doc_id = '{doc_id}' AND unit IN ({', '.join(found)}))" for doc_id, found in by_document.items()]
+        chosen = [f"(doc_id = '{doc_id}' AND unit IN ({', '.join(pages)}))" for doc_id, pages in by_document.items()]
         where = " OR ".join(chosen)
         ids = self._passages.to_table(columns=["id"], filter=where)["id"].to_pylist() if chosen else []
         if not ids:
@@ -314,15 +314,15 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
     def kept(self) -> str:
         """What a failed write leaves, from what this writer remembers: nothing is read from the disk."""
         if self._published is None:
-            said = "Nothing was lost: no version is published yet"
+            message = "Nothing was lost: no version is published yet"
         else:
             count = self._published.documents
             documents = f"{count} {'document' if count == 1 else 'documents'}"
-            said = f"Nothing was lost: version {self._published.number} with {documents} stays in service"
+            message = f"Nothing was lost: version {self._published.number} with {documents} stays in service"
         if self._pages_committed:
             pages = "1 page" if self._pages_committed == 1 else f"{self._pages_committed} pages"
-            said += f", and {pages} committed since then will not be read again"
-        return said + "."
+            message += f", and {pages} committed since then will not be read again"
+        return message + "."
 
     def _commit_bytes(self, table: str) -> int:
         """About what a commit of a few rows writes: a manifest like the last, and small files beside it."""

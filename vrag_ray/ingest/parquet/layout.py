@@ -105,7 +105,7 @@ def _is_struct_of_bytes(kind: pa.DataType) -> bool:
 
 def _content_column(name: str, schema: pa.Schema, chosen: str | None) -> str:
     kinds = dict(zip(schema.names, schema.types, strict=True))
-    found = ", ".join(f"{column} ({kind})" for column, kind in kinds.items())
+    described = ", ".join(f"{column} ({kind})" for column, kind in kinds.items())
     if len(kinds) < len(schema.names):
         raise VragError(f"{name} has columns of the same name: {', '.join(schema.names)}; rename them")
     structs = [column for column, kind in kinds.items() if _is_struct_of_bytes(kind)]
@@ -115,14 +115,14 @@ def _content_column(name: str, schema: pa.Schema, chosen: str | None) -> str:
         if chosen in (*structs, *binary, *texts):
             return chosen
         reason = "is neither bytes nor text" if chosen in kinds else "is not there"
-        raise VragError(f"{name}: the column {chosen} {reason}; found are {found}")
+        raise VragError(f"{name}: the column {chosen} {reason}; found are {described}")
     if (named := _first(BYTES_COLUMNS, (*structs, *binary))) or (len(structs) == 1 and (named := structs[0])):
         return named
     if not structs and ((named := _first(TEXT_FIELDS, texts)) or (len(binary) == 1 and (named := binary[0]))):
         return named
     listed = "; a list of files is given as --manifest" if {"path", "file_path"} & kinds.keys() else ""
     problem = "several columns that may hold" if structs or binary else "no column that holds"
-    raise VragError(f"{name} has {problem} documents; found are {found}: {_REMEDY}{listed}")
+    raise VragError(f"{name} has {problem} documents; found are {described}: {_REMEDY}{listed}")
 
 
 def _id_column(file: pq.ParquetFile, content: str) -> str:
@@ -154,5 +154,5 @@ def _together(sizes: Sequence[tuple[int, int]], content: str, unique: str) -> It
         yield RowRange(start, len(sizes), first, count, size, content, unique)
 
 
-def _first(names: Sequence[str], found: Sequence[str]) -> str | None:
-    return next((name for name in names if name in found), None)
+def _first(names: Sequence[str], present: Sequence[str]) -> str | None:
+    return next((name for name in names if name in present), None)

@@ -204,7 +204,7 @@ def _part(name: str, config: SpaceConfig, settings: Settings, cards: Cards) -> P
 
 
 def _traits(name: str, config: SpaceConfig, settings: Settings, cards: Callable[[], Cards]) -> EmbedderTraits:
-    """What the space is to know of its embedder, which is found out where the space will be filled."""
+    """What the space is to know of its embedder, detected where the space will be filled."""
     if can_run_here(config):
         traits = _traits_here(with_changes(config, {"device": "cpu"}))
     else:
@@ -229,18 +229,18 @@ def _traits_here(config: SpaceConfig) -> EmbedderTraits:
 
 
 def _traits_by_ray(config: SpaceConfig) -> EmbedderTraits:
-    """Found out in a process of its own, which gives the weights' memory back."""
+    """Detected in a process of its own, which gives the weights' memory back."""
     import ray
     from ray.exceptions import RayError
 
     task = ray.remote(_traits_or_why_not).options(num_cpus=0, num_gpus=config.num_gpus or None, max_retries=0)
     try:
-        found: EmbedderTraits | VragError = ray.get(task.remote(config))
+        traits: EmbedderTraits | VragError = ray.get(task.remote(config))
     except RayError as error:
         raise VragError(f"the model {config.model} cannot be loaded: {cause_of(error)}") from error
-    if isinstance(found, VragError):
-        raise found
-    return found
+    if isinstance(traits, VragError):
+        raise traits
+    return traits
 
 
 def _traits_or_why_not(config: SpaceConfig) -> EmbedderTraits | VragError:

@@ -57,7 +57,7 @@ def _has_actors(filling: Filling) -> bool:
     return any(configured)
 
 
-class _FillByOneProcess:
+class _SingleProcessFill:
     def __init__(self, filling: Filling) -> None:
         self._filling = filling
         self._counts = Counts(stages=dict.fromkeys(filling.stages, StageCount()))
@@ -67,7 +67,7 @@ class _FillByOneProcess:
         return self._counts
 
 
-class FillHere(_FillByOneProcess):
+class FillHere(_SingleProcessFill):
     """Blocks of embedded passages, by this process."""
 
     def __iter__(self) -> Iterator[pa.Table]:
@@ -79,7 +79,7 @@ class FillHere(_FillByOneProcess):
             yield block
 
 
-class FewFill(_FillByOneProcess):
+class FewFill(_SingleProcessFill):
     """Blocks of embedded passages, by one Ray task."""
 
     def __iter__(self) -> Iterator[pa.Table]:

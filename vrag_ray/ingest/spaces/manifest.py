@@ -147,17 +147,17 @@ class ReadPassages:
         where = f"id IN ({quoted(rows['id'].to_pylist())})"
         with storage_faults(self._root, "reading passages"):
             read = self._passages.to_table(columns=columns, filter=where)
-            found = read.take(_places(rows["id"], read["id"]))
-            documents = self._documents_of(found["doc_id"].to_pylist())
+            passages = read.take(_places(rows["id"], read["id"]))
+            documents = self._documents_of(passages["doc_id"].to_pylist())
         added = {
-            "doc_id": found["doc_id"],
+            "doc_id": passages["doc_id"],
             "blob": pa.array([document.pages_blob for document in documents], pa.string()),
-            "kind": found["kind"],
+            "kind": passages["kind"],
             "document_kind": pa.array([str(document.kind) for document in documents], pa.string()),
             "name": pa.array([document.title for document in documents], pa.string()),
-            "place": pa.array([place_to_json(row) for row in found.select(PLACE_COLUMNS).to_pylist()], pa.string()),
-            "meta": found["meta"],
-            "text": pc.if_else(pc.equal(rows["material"], str(Material.TEXT)), found["text"], ""),
+            "place": pa.array([place_to_json(row) for row in passages.select(PLACE_COLUMNS).to_pylist()], pa.string()),
+            "meta": passages["meta"],
+            "text": pc.if_else(pc.equal(rows["material"], str(Material.TEXT)), passages["text"], ""),
         }
         for name, column in added.items():
             rows = rows.append_column(name, column)

@@ -164,8 +164,8 @@ class EmbedSpace:
         began = time.perf_counter()
         rows = batch.to_pylist() if self._drawn else [row | UNDRAWN for row in batch.to_pylist()]
         chosen = [n for n, row in enumerate(rows) if self._name in row["spaces"] and not row["error"]]
-        found = dict(zip(chosen, embedded(self._embedder, [rows[n] for n in chosen]), strict=True))
-        results = [found.get(n, EmbedError(row["error"])) for n, row in enumerate(rows)]
+        by_row = dict(zip(chosen, embedded(self._embedder, [rows[n] for n in chosen]), strict=True))
+        results = [by_row.get(n, EmbedError(row["error"])) for n, row in enumerate(rows)]
         batch = batch.append_column(column_of(self._name), _column(results))
         with self._counting:
             # Calls overlap: each second counts once.
@@ -201,10 +201,10 @@ def embedded(embedder: Embedder, rows: Sequence[dict[str, object]]) -> list[Embe
     for row in rows:
         contents += _contents(row, embedder)
         bounds.append(len(contents))
-    found = embedder.embed_passages(contents) if contents else []
-    if len(found) != len(contents):
-        raise VragError(f"the embedder {embedder.id} gave {len(found)} results for {len(contents)} contents")
-    return [_joined(found[start:stop], embedder) for start, stop in pairwise(bounds)]
+    results = embedder.embed_passages(contents) if contents else []
+    if len(results) != len(contents):
+        raise VragError(f"the embedder {embedder.id} gave {len(results)} results for {len(contents)} contents")
+    return [_joined(results[start:stop], embedder) for start, stop in pairwise(bounds)]
 
 
 def _contents(row: dict[str, object], embedder: Embedder) -> list[Content]:
@@ -217,10 +217,10 @@ def _contents(row: dict[str, object], embedder: Embedder) -> list[Content]:
     return [Content(picture=picture) for picture in pictures]
 
 
-def _joined(found: Sequence[Embedding | EmbedError], embedder: Embedder) -> Embedding | EmbedError:
+def _joined(frames: Sequence[Embedding | EmbedError], embedder: Embedder) -> Embedding | EmbedError:
     """The frames of a clip as one: all their vectors (late interaction), or the direction of their mean."""
     good: list[Embedding] = []
-    for row in found:
+    for row in frames:
         if isinstance(row, EmbedError):
             return row
         good.append(row)
