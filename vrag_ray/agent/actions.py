@@ -17,8 +17,8 @@ def _as_list(value: object) -> object:
 
 def _second(value: object) -> object:
     """Models copy a frame's whole stamp, ``<12.0 seconds>``, where its number is meant."""
-    found = _NUMBER.search(value) if isinstance(value, str) else None
-    return found[0] if found is not None else value
+    match = _NUMBER.search(value) if isinstance(value, str) else None
+    return match[0] if match is not None else value
 
 
 def _numbers(value: object) -> object:

@@ -86,7 +86,7 @@ class Citation(BaseModel):
     @property
     def moment(self) -> float | None:
         """Of a video, the second whose frame shows what is cited: what is written, or stays, shortly before it goes,
-        when all of it has come; what is said, as it begins. None for what is no video."""
+        when all of it has come; speech, as it begins. None for what is no video."""
         if self.t_start is None or self.t_end is None or self.element is None or self.element.kind is ElementKind.CUE:
             return self.t_start
         return late_moment(self.t_start, self.t_end)
@@ -116,7 +116,7 @@ class Citation(BaseModel):
 
 def located(
     citation: Citation,
-    found: Sequence[Sighting],
+    sightings: Sequence[Sighting],
     *,
     by_quote: bool,
     by_passage: bool,
@@ -125,15 +125,15 @@ def located(
     """In a video with the times of its quote, or of its shot. On a page around its quote, where that stands in the
     region that was looked at; where none was, with a box if a place on its page is known; else the page is cited.
 
-    ``found`` is what the search of its node found. ``by_quote``: for who was given words, around those of its quote,
-    where they stand together. ``by_passage``: for who was given words alone, else around the lines of the passage that
-    matched. Else, without a quote, where a vector leg of the search saw its query. ``elements`` are those
+    ``sightings`` are the results of its node's search. ``by_quote``: for a policy that read words, around those of its
+    quote, where they stand together. ``by_passage``: for a policy that read words alone, else around the lines of the
+    passage that matched. Else, without a quote, where a vector leg of the search saw its query. ``elements`` are those
     that the item is about, first and last: then the box is theirs, or around the quote in them.
     """
     if citation.kind is PassageKind.CLIP:
-        return _timed(citation, found, elements)
+        return _timed(citation, sightings, elements)
     place = (citation.doc_id, citation.page)
-    sighting = next((sighting for sighting in found if (sighting.doc_id, sighting.locator.page) == place), None)
+    sighting = next((sighting for sighting in sightings if (sighting.doc_id, sighting.locator.page) == place), None)
     if citation.page is None or sighting is None:
         return citation
     words = sighting.page.words if sighting.page is not None else ()
@@ -150,7 +150,7 @@ def located(
 def at_value(citation: Citation, answer: str, question: str, page: PageText) -> Citation:
     """With ``value_bbox``, where exactly one of the words of its ``page`` in its box is a figure of ``answer``.
 
-    What the answer quotes, and what the question says itself, states nothing.
+    Figures that the answer quotes, or that stand in the question itself, do not count.
     """
     if citation.bbox is None:
         return citation
@@ -161,7 +161,7 @@ def at_value(citation: Citation, answer: str, question: str, page: PageText) -> 
         word.box
         for word in page.words
         if holds_centre(region, word.box)
-        and any(figure.agrees(found.value) for found in figures(word.text) for figure in stated)
+        and any(figure.agrees(printed.value) for printed in figures(word.text) for figure in stated)
     ]
     if len(boxes) != 1:
         return citation
@@ -224,13 +224,13 @@ def _share(box: Box, element: Box) -> float:
     return box.shared(element) / min(box.area, element.area)
 
 
-def _timed(citation: Citation, found: Sequence[Sighting], numbers: tuple[int, int] | None) -> Citation:
+def _timed(citation: Citation, sightings: Sequence[Sighting], numbers: tuple[int, int] | None) -> Citation:
     """With the times, and in the picture the place, of the elements of its clip that have ``numbers``, else of its
     quote, or without one of the shot of its moment; unchanged where none of these is known."""
     clip = next(
         (
             sighting
-            for sighting in found
+            for sighting in sightings
             if sighting.page is not None
             and (sighting.doc_id, sighting.locator.t_end) == (citation.doc_id, citation.t_end)
         ),
@@ -325,7 +325,7 @@ def _lines_of(quote: str, words: Sequence[Word]) -> Box | None:
 
 
 def stands_in(quote: str, sighting: Sighting) -> bool:
-    """Whether ``quote`` is a stretch of the sighting's text in reading order, or of the passage that was found.
+    """Whether ``quote`` is a stretch of the sighting's text in reading order, or of the passage that matched.
 
     Line ends, divided words and ligatures make no difference.
     """

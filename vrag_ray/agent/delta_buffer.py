@@ -19,17 +19,17 @@ class DeltaBuffer:
         self._events: list[Event] = []
         self._think = self._content = ""
         self._word = asyncio.Event()
-        self.thoughts_told = False
+        self.thoughts_sent = False
 
     def say(self, delta: Delta) -> None:
         """Matches ``ports.Say``."""
         if delta.trouble:
             self._flush(0)
             self._events.append(ErrorEvent(message=delta.trouble))
-            self.thoughts_told = False
+            self.thoughts_sent = False
         self._think += delta.think
         self._content += delta.content
-        self.thoughts_told = self.thoughts_told or bool(delta.think)
+        self.thoughts_sent = self.thoughts_sent or bool(delta.think)
         self._word.set()
 
     async def gathered(self, work: asyncio.Task[None]) -> None:
@@ -39,7 +39,7 @@ class DeltaBuffer:
             await asyncio.wait({work}, timeout=GATHER_S)
 
     def over(self, _: asyncio.Task[None]) -> None:
-        """Nothing more will be said: wake the callers that wait for a word."""
+        """No more deltas will come: wake the callers that wait for one."""
         self._word.set()
 
     def take(self, step: int) -> list[Event]:

@@ -213,18 +213,18 @@ class Run:
         if isinstance(need, NeedCompletion):
             with self._timed("policy"):
                 completion = await self._policy.complete(need.prompt, self._deltas.say)
-            self._episode.completed(completion, streamed=self._deltas.thoughts_told)
-            self._deltas.thoughts_told = False
+            self._episode.completed(completion, streamed=self._deltas.thoughts_sent)
+            self._deltas.thoughts_sent = False
         elif isinstance(need, NeedSearch):
             try:
                 with self._timed("search"):
-                    found = await self._source.search(
+                    answer = await self._source.search(
                         need.query, top_k=need.top_k, filter=self._filter, picture=need.picture
                     )
             except VragError as error:
                 self._episode.search_failed(str(error))
             else:
-                self._episode.searched(found)
+                self._episode.searched(answer)
         elif isinstance(need, NeedPageText):
             with self._timed("read"):
                 pages = await self._each(self._source.page_texts(need.pages), len(need.pages))

@@ -51,7 +51,7 @@ def claims(
 ) -> tuple[Claim, ...]:
     """The sentences of ``answer`` whose facts stand in sources of known words, each with at most ``room`` characters of
     these. What a fact check has refused already is no claim."""
-    found: list[Claim] = []
+    checkable: list[Claim] = []
     for place, sentence in enumerate(sentences):
         cited = [sources[number] for number in sentence.citations if sources[number].words.strip()]
         if sentence.support not in (Support.CITED, Support.ALIGNED) or not cited:
@@ -59,8 +59,8 @@ def claims(
         share = room // len(cited)
         words = [excerpt(harmless(source.cited or source.words), share, source.quote) for source in cited]
         statement = _BEFORE_SIGN.sub("", " ".join(MARK.sub(" ", answer[sentence.start : sentence.end]).split()))
-        found.append(Claim(place, question, statement, "\n\n".join(words)))
-    return tuple(found[:MOST_CLAIMS])
+        checkable.append(Claim(place, question, statement, "\n\n".join(words)))
+    return tuple(checkable[:MOST_CLAIMS])
 
 
 def messages(claim: Claim) -> tuple[Message, ...]:
@@ -74,16 +74,16 @@ def messages(claim: Claim) -> tuple[Message, ...]:
 
 def verdict_of(reply: str) -> bool | None:
     """Yes or no, with which a reply begins behind its thoughts; None for anything else."""
-    said = _WORD.match(_THOUGHT.sub("", reply))
-    return None if said is None else said[1].lower() == "yes"
+    match = _WORD.match(_THOUGHT.sub("", reply))
+    return None if match is None else match[1].lower() == "yes"
 
 
 def judged(
     sentences: Sequence[CheckedSentence], claims: Sequence[Claim], verdicts: Sequence[bool | None]
 ) -> tuple[CheckedSentence, ...]:
-    """``sentences`` with what the model finds of them: one that its sources do not say is unsupported."""
-    found = list(sentences)
+    """``sentences`` with the model's verdicts: a sentence that its sources do not state is unsupported."""
+    results = list(sentences)
     for claim, entailed in zip(claims, verdicts, strict=True):
-        support = Support.UNSUPPORTED if entailed is False else found[claim.place].support
-        found[claim.place] = with_changes(found[claim.place], {"entailed": entailed, "support": support})
-    return tuple(found)
+        support = Support.UNSUPPORTED if entailed is False else results[claim.place].support
+        results[claim.place] = with_changes(results[claim.place], {"entailed": entailed, "support": support})
+    return tuple(results)

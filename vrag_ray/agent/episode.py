@@ -223,7 +223,7 @@ class Episode:
         self._need = self._ask()
 
     def judged(self, verdicts: Sequence[Verdict | VragError]) -> None:
-        """Feed what was found of the claims that were needed, in that order, or the reason why nothing was."""
+        """Feed the verdicts on the claims that were needed, in that order, or the reason why there is none."""
         if not isinstance(self._need, NeedVerdicts) or len(verdicts) != len(self._claims):
             raise VragError(f"the episode waits for {self._need}, not for {len(verdicts)} verdicts")
         for verdict in verdicts:
@@ -231,9 +231,9 @@ class Episode:
                 self._notices[NOT_JUDGED.format(why=storable(str(verdict)))] = None
             else:
                 self._count(verdict.usage)
-        found = [None if isinstance(verdict, VragError) else verdict.entailed for verdict in verdicts]
+        entailed = [None if isinstance(verdict, VragError) else verdict.entailed for verdict in verdicts]
         assert self._drafted is not None
-        sentences = judged(self._drafted.sentences, self._claims, found)
+        sentences = judged(self._drafted.sentences, self._claims, entailed)
         self._answer(with_changes(self._drafted, {"sentences": sentences}))
 
     def expire(self, message: str) -> None:
@@ -416,7 +416,7 @@ class Episode:
             correction=self._correction,
             searched_out=self._searched_out,
             turns=self._turns,
-            kept=self._memory.kept,
+            allotments=self._memory.allotments,
             with_picture=self.picture is not None,
         )
         return within_limits(prompt, self._protocol)

@@ -182,8 +182,8 @@ class PruneEvent(_Event):
 class BudgetEvent(_Event):
     """How the pixels of the context are shared out after a memorise.
 
-    ``tokens_before`` is what all remembered pictures cost when they were found, ``tokens_after`` what those kept cost
-    from now on, in visual tokens; both are 0 for a policy that is shown no pictures.
+    ``tokens_before`` is what all remembered pictures cost when they were shown first, ``tokens_after`` what those in
+    ``kept`` cost from now on, in visual tokens; both are 0 for a policy that is shown no pictures.
     """
 
     kind: Literal["budget"] = "budget"

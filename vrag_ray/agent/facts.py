@@ -160,15 +160,15 @@ class Facts:
     @cached_property
     def scales(self) -> frozenset[int]:
         """Powers of ten in which tables of the text are set, as "in millions"."""
-        found = _OF_A_TABLE.finditer(self.text)
-        own = frozenset(_SCALES[next(filter(None, scale.groups())).lower()] for scale in found)
+        matches = _OF_A_TABLE.finditer(self.text)
+        own = frozenset(_SCALES[next(filter(None, scale.groups())).lower()] for scale in matches)
         return own | self.scales_around
 
     @cached_property
     def figures(self) -> frozenset[Decimal]:
         """The values of all its figures, those of a table also as the scale of the table makes them."""
-        said = (*figures(self.text), *fiscal_years(self.text))
-        every = [part for figure in said for part in (figure, *figure.parts)]
+        stated = (*figures(self.text), *fiscal_years(self.text))
+        every = [part for figure in stated for part in (figure, *figure.parts)]
         plain = {value for figure in every for value, _ in figure.readings}
         return frozenset(plain | {value.scaleb(scale) for scale in self.scales for value in plain})
 
@@ -186,9 +186,9 @@ class Facts:
 
 def facts_of(text: str) -> tuple[Fact, ...]:
     """The facts of ``text`` in order. What is part of a date, a code or a name is no figure of its own."""
-    text = PLACE_NUMBERS.sub(lambda found: " " * len(found[0]), without_note_marks(text))
-    found: list[Fact] = [*dates(text)]
-    free = _without(text, found)
+    text = PLACE_NUMBERS.sub(lambda match: " " * len(match[0]), without_note_marks(text))
+    facts: list[Fact] = [*dates(text)]
+    free = _without(text, facts)
     codes = [Name(str(match[0]), match.start()) for match in (*_CLOCK.finditer(free), *_codes(free))]
     fiscal = list(fiscal_years(free))
     names = [
@@ -196,14 +196,14 @@ def facts_of(text: str) -> tuple[Fact, ...]:
         for name in _names(free)
         if not any(name.start <= code.start < name.start + len(name.text) for code in codes)
     ]
-    found += [*codes, *names, *fiscal]
-    found += figures(_without(free, found))
-    return tuple(sorted(found, key=lambda fact: fact.start))
+    facts += [*codes, *names, *fiscal]
+    facts += figures(_without(free, facts))
+    return tuple(sorted(facts, key=lambda fact: fact.start))
 
 
 def words(text: str) -> set[str]:
     """The words of ``text`` without case, forms of presentation, genitives, and the points of abbreviations."""
-    text = _POINTED.sub(lambda found: found[0].replace(".", ""), without_note_marks(text))
+    text = _POINTED.sub(lambda match: match[0].replace(".", ""), without_note_marks(text))
     plain = unicodedata.normalize("NFKC", text).casefold().replace("’s ", " ").replace("'s ", " ")  # noqa: RUF001
     return {word for word in _WORD.findall(plain) if len(word) > 1 or word.isdigit()}
 
@@ -211,36 +211,36 @@ def words(text: str) -> set[str]:
 def figures(text: str) -> Iterator[Figure]:
     """All figures of ``text``, written in digits or in English words."""
     text = without_note_marks(text)
-    for found in _FIGURE.finditer(text):
-        digits, scale = found["digits"], (found["scale"] or "").lower().rstrip("s")
-        if scale in _SHORT_SCALES and not found["currency"]:
+    for match in _FIGURE.finditer(text):
+        digits, scale = match["digits"], (match["scale"] or "").lower().rstrip("s")
+        if scale in _SHORT_SCALES and not match["currency"]:
             scale = ""
         power = _SCALES.get(scale, 0)
-        rounded = bool(scale) or found["percent"] is not None
-        start, end = found.start("digits"), found.end() if rounded else found.end("digits")
+        rounded = bool(scale) or match["percent"] is not None
+        start, end = match.start("digits"), match.end() if rounded else match.end("digits")
         if readings := tuple(_readings(digits, power, rounded=rounded)):
             parts = tuple(figures(digits.replace(" ", "; "))) if " " in digits else ()
             yield Figure(text[start:end].strip(), start, readings, parts)
-    for found in _NUMBER_WORDS.finditer(text):
-        value = _value_of(found[0])
+    for match in _NUMBER_WORDS.finditer(text):
+        value = _value_of(match[0])
         # "One of them" counts nothing, and "two-thirds" no two.
-        if value not in (None, 1) and not found[0].endswith("-"):
-            yield Figure(found[0].strip(" -"), found.start(), ((Decimal(value), Decimal(0)),))
+        if value not in (None, 1) and not match[0].endswith("-"):
+            yield Figure(match[0].strip(" -"), match.start(), ((Decimal(value), Decimal(0)),))
 
 
 def fiscal_years(text: str) -> Iterator[Figure]:
     """The years of ``FY2022``, ``FY22`` and ``fiscal 2022``."""
-    for found in _FISCAL.finditer(text):
-        year = int(found[1]) if len(found[1]) == 4 else 2000 + int(found[1])
-        yield Figure(found[0], found.start(), ((Decimal(year), Decimal(0)),))
+    for match in _FISCAL.finditer(text):
+        year = int(match[1]) if len(match[1]) == 4 else 2000 + int(match[1])
+        yield Figure(match[0], match.start(), ((Decimal(year), Decimal(0)),))
 
 
 def dates(text: str) -> list[Date]:
     """All dates of ``text``, each once, the fullest reading of a place first."""
-    found: list[Date] = []
+    readings: list[Date] = []
     if _DIGIT.search(text) is None:
         # Each has a day or a year. Most sentences of a page have no digit, and all of them are looked at.
-        return found
+        return readings
     text = without_note_marks(text)
     for pattern in _DATES:
         for match in pattern.finditer(text):
@@ -249,11 +249,13 @@ def dates(text: str) -> list[Date]:
             number = int(month) if month.isdigit() else MONTHS[month]
             day, year = parts.get("day"), parts.get("year")
             if not 1 <= number <= 12 or any(
-                name.start <= match.start() < name.start + len(name.text) for name in found
+                name.start <= match.start() < name.start + len(name.text) for name in readings
             ):
                 continue
-            found.append(Date(match[0], match.start(), int(year) if year else None, number, int(day) if day else None))
-    return sorted(found, key=lambda date: date.start)
+            readings.append(
+                Date(match[0], match.start(), int(year) if year else None, number, int(day) if day else None)
+            )
+    return sorted(readings, key=lambda date: date.start)
 
 
 def _names(text: str) -> Iterator[Name]:
@@ -261,23 +263,23 @@ def _names(text: str) -> Iterator[Name]:
     if len(every) >= LEAST_OF_A_TITLE and sum(word[0].isupper() for word in every) > MOST_CAPITALS * len(every):
         return
     beginning = _BEGINNING.match(text)
-    for found in _NAME.finditer(text):
-        first, _, rest = found[0].partition(" ")
-        start = found.start()
+    for match in _NAME.finditer(text):
+        first, _, rest = match[0].partition(" ")
+        start = match.start()
         if rest and first.lower() in _LEADING:
-            start = found.end() - len(rest.lstrip())
+            start = match.end() - len(rest.lstrip())
         elif beginning and start == beginning.start("word"):
             start = beginning.end()
-        name = text[start : found.end()].rstrip(".")
+        name = text[start : match.end()].rstrip(".")
         if " " in name or name.isupper():
             yield Name(name, start)
 
 
 def _codes(text: str) -> Iterator[re.Match[str]]:
     """Words of letters and digits, as "T4"; a figure with its unit, as "25m" or "1st", and a fiscal year are none."""
-    for found in _CODE.finditer(text):
-        if not re.fullmatch(r"\d+(?:st|nd|rd|th|[a-zµ%°]{1,3})|(?:FY|CY)\d+", found[0], re.IGNORECASE):
-            yield found
+    for match in _CODE.finditer(text):
+        if not re.fullmatch(r"\d+(?:st|nd|rd|th|[a-zµ%°]{1,3})|(?:FY|CY)\d+", match[0], re.IGNORECASE):
+            yield match
 
 
 def _readings(digits: str, power: int, *, rounded: bool) -> Iterator[tuple[Decimal, Decimal]]:
@@ -297,10 +299,10 @@ def _readings(digits: str, power: int, *, rounded: bool) -> Iterator[tuple[Decim
         yield value.scaleb(power), Decimal(0) if exact else Decimal(5).scaleb(power - decimals - 1)
 
 
-def _value_of(said: str) -> int | None:
+def _value_of(text: str) -> int | None:
     """The value of English number words; None for a lone "hundred", which is often no figure."""
     whole, part, counted = 0, 0, False
-    for word in re.split(r"[-\s]+", said.strip(" -").lower()):
+    for word in re.split(r"[-\s]+", text.strip(" -").lower()):
         if word in _WORD_VALUES:
             part, counted = part + _WORD_VALUES[word], True
         elif word == "hundred":

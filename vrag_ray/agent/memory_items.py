@@ -220,16 +220,16 @@ def settled(graph: MemoryGraph, seen: Observation | None, action: AddAnswerNode)
 
 def _part_of(reference: str, seen: Observation) -> tuple[Sighting, tuple[int, int] | None] | None:
     """A result and, of ``Text 1:12`` or ``Text 1:12-15``, its elements; None for what names no result."""
-    found = seen.find(reference)
-    if found is not None:
-        return found, None
+    sighting = seen.find(reference)
+    if sighting is not None:
+        return sighting, None
     label, _, numbers = reference.strip().strip("[]").rpartition(":")
-    found = seen.find(label) if label and _RANGE.fullmatch(numbers.strip()) else None
-    if found is None:
+    sighting = seen.find(label) if label and _RANGE.fullmatch(numbers.strip()) else None
+    if sighting is None:
         return None
     first, _, last = numbers.partition("-")
-    runs = _runs(_checked([int(first), int(last or first)], found), found)
-    return found, (runs[0][0], runs[-1][1]) if runs else None
+    runs = _runs(_checked([int(first), int(last or first)], sighting), sighting)
+    return sighting, (runs[0][0], runs[-1][1]) if runs else None
 
 
 def with_cited_elements(
@@ -288,12 +288,12 @@ def cited(references: Sequence[str], graph: MemoryGraph) -> tuple[Citation, ...]
     """The items that ``references`` name, numbered from 1 in that order. Raises on one that names nothing."""
     citations: list[Citation] = []
     for number, reference in enumerate(references, start=1):
-        found = item_of(reference, graph)
-        if found is None:
+        place = item_of(reference, graph)
+        if place is None:
             raise GraphError(
                 f"citation {reference[:60]!r} names nothing: use ids of the last results or <node id>#<number>"
             )
-        node_id, index = found
+        node_id, index = place
         citations.append(Citation.of(graph.node(node_id).items[index], number=number, node_id=node_id))
     return tuple(citations)
 
@@ -305,12 +305,12 @@ def cited_places(
 
     ``seen`` are all searches of the run.
     """
-    found = {each.node_id: each.sightings for each in seen}
+    by_node = {each.node_id: each.sightings for each in seen}
     named = elements_of(references, graph)
     return tuple(
         located(
             sighting,
-            found.get(sighting.node_id, ()),
+            by_node.get(sighting.node_id, ()),
             by_quote=by_quote,
             by_passage=by_passage,
             elements=named.get(sighting.number),
@@ -323,10 +323,10 @@ def with_values(
     citations: Sequence[Citation], seen: Sequence[Observation], answer: str, question: str
 ) -> tuple[Citation, ...]:
     """Each with the box of the figure that ``answer`` states of it, where one is known (``citations.at_value``)."""
-    found = {each.node_id: each.sightings for each in seen}
+    by_node = {each.node_id: each.sightings for each in seen}
 
     def page_of(citation: Citation) -> PageText | None:
-        pages = (sighting.page for sighting in found.get(citation.node_id, ()) if _is_at(sighting, citation))
+        pages = (sighting.page for sighting in by_node.get(citation.node_id, ()) if _is_at(sighting, citation))
         return next((page for page in pages if page is not None), None)
 
     pages = map(page_of, citations)
@@ -353,12 +353,12 @@ def sources_of(
     """What the sources of an answer say, by the numbers of their citations: the words of the whole page or clip, with
     the title of its document and the times that are cited, and of those ``named`` the words of their elements; none
     where the page was not read."""
-    found = {each.node_id: each.sightings for each in seen}
+    by_node = {each.node_id: each.sightings for each in seen}
     sources: dict[int, Source] = {}
     for citation in citations:
         known = [
             sighting.page
-            for sighting in found.get(citation.node_id, ())
+            for sighting in by_node.get(citation.node_id, ())
             if sighting.page is not None and _is_at(sighting, citation)
         ]
         texts = (text for page in known if page.text for text in (page.text, crossing_text(page)) if text)

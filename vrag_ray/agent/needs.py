@@ -46,7 +46,7 @@ class NeedPictures:
 
 @dataclass(frozen=True, slots=True)
 class NeedVerdicts:
-    """Whether the sources of these claims say them; feed ``judged`` with one result each, in this order."""
+    """Whether the sources of these claims state them; feed ``judged`` with one result each, in this order."""
 
     claims: tuple[Claim, ...]
 

@@ -26,12 +26,12 @@ class Sighting:
 
     ``passage_text`` is the window that matched; ``page`` all words of its page, None while not read (``read_error``
     says why it could not be). ``region`` is None for a whole page, and ``source`` names what it was cropped from.
-    ``t_frame`` is the time in seconds of the one frame that a crop of a video shows. ``max_pictures`` is its share of
+    ``t_frame`` is the time in seconds of the frame that a crop of a video shows. ``max_pictures`` is its share of
     the pictures that the model takes: 0 shows it in words, None in as many pictures as its protocol has for it.
     ``passage_box`` is around the lines of ``passage_text``, None where their place is not known. ``seen_at`` is where
     on the page a vector leg of the search saw its query, None where no leg can tell: nobody has looked there for that.
-    ``collection`` names the one of several that it was found in. ``with_figures``: figures count among its elements,
-    because numbers are drawn on its picture, and a model can point at them there.
+    ``collection`` names the collection that it is in, where several are searched. ``with_figures``: figures count among
+    its elements, because numbers are drawn on its picture, and a model can point at them there.
     """
 
     id: str
@@ -157,10 +157,10 @@ class Observation:
     def find(self, information_id: str) -> Sighting | None:
         """By its label (``Text 1``) in any case; or by its number alone or behind this node's id (``title#1``)."""
         label = " ".join(information_id.replace("_", " ").split()).strip("[]").casefold()
-        found = next((sighting for sighting in self.sightings if sighting.id.casefold() == label), None)
+        labelled = next((sighting for sighting in self.sightings if sighting.id.casefold() == label), None)
         node, _, number = information_id.strip().strip("[]").rpartition("#")
-        if found is not None or node not in ("", self.node_id) or not number.isdecimal():
-            return found
+        if labelled is not None or node not in ("", self.node_id) or not number.isdecimal():
+            return labelled
         place = int(number[:9]) - 1
         return self.sightings[place] if 0 <= place < len(self.sightings) else None
 
@@ -199,9 +199,9 @@ class Turn:
 class Prompt:
     """All that a policy may know when it decides. Protocols render it for models; rules read it as it is.
 
-    ``observation`` is what was found and not yet memorised, ``history`` all earlier observations. ``turns`` are the
+    ``observation`` has the results that are not yet memorised, ``history`` all earlier observations. ``turns`` are the
     replies since the context was last rebuilt from the graph, in protocols that never rebuild it since the start.
-    ``kept`` says which remembered items may be shown, in how many pixels and characters; ``pictures`` holds those
+    ``allotments`` say which remembered items may be shown, in how many pixels and characters; ``pictures`` holds those
     drawn. ``with_picture``: the question came with one.
     ``steps_left`` counts this reply; at 1 only an answer is accepted. ``correction`` says why the previous reply was
     refused, ``searched_out`` that it repeated a search: a model that repeats itself has no better one. What was
@@ -216,7 +216,7 @@ class Prompt:
     correction: str = ""
     searched_out: bool = False
     turns: tuple[Turn, ...] = ()
-    kept: tuple[Allotment, ...] = ()
+    allotments: tuple[Allotment, ...] = ()
     pictures: Mapping[PictureRequest, Picture] = field(default_factory=dict)
     with_picture: bool = False
 

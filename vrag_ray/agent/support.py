@@ -44,7 +44,7 @@ class Support(StrEnum):
     CITED = "cited"
     """It names them by marks, and no fact of it is missing in them."""
     ALIGNED = "aligned"
-    """It names none: they were found among the citations by its facts, or without facts by its words."""
+    """It names none: its facts, or without facts its words, led to them among the citations."""
     UNSUPPORTED = "unsupported"
     """At least one of its facts stands in none of them, or the judging model finds that they do not say it."""
     UNCHECKED = "unchecked"
@@ -104,7 +104,7 @@ def checked(answer: str, sources: Mapping[int, Source], question: str = "") -> t
     known = {number: _Held.of(source) for number, source in sources.items()}
     own = Facts(question)
     given = [figure for source in sources.values() for figure in facts_of(source.quote) if isinstance(figure, Figure)]
-    found: list[CheckedSentence] = []
+    results: list[CheckedSentence] = []
     for start, end in sentences(answer):
         text = MARK.sub(lambda mark: " " * len(mark[0]), answer[start:end])
         facts = [fact for fact in facts_of(text) if not own.has(fact)]
@@ -114,7 +114,9 @@ def checked(answer: str, sources: Mapping[int, Source], question: str = "") -> t
         missing = [fact for fact in facts if not any(source.has(fact) for source in held)]
         operands = [fact for fact in facts if isinstance(fact, Figure) and fact not in missing]
         scales = {scale for source in held for scale in source.scales}
-        computed = {fact: said for fact in missing if (said := _computed(fact, [*operands, *given], scales))}
+        computed = {
+            fact: derivation for fact in missing if (derivation := _computed(fact, [*operands, *given], scales))
+        }
         missing = [fact for fact in missing if fact not in computed]
         unknown = not sources or any(not sources[number].words for number in numbers or sources)
         support = Support.CITED if named else Support.ALIGNED
@@ -122,7 +124,7 @@ def checked(answer: str, sources: Mapping[int, Source], question: str = "") -> t
             support, missing = Support.UNCHECKED, []
         elif missing:
             support = Support.UNSUPPORTED
-        found.append(
+        results.append(
             CheckedSentence(
                 start=start,
                 end=end,
@@ -132,7 +134,7 @@ def checked(answer: str, sources: Mapping[int, Source], question: str = "") -> t
                 computed=tuple(computed.values()),
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +163,19 @@ class _Held:
 
 
 def holding(text: str, parts: Mapping[int, str]) -> tuple[int, ...]:
-    """The numbers of the ``parts`` that say the facts of ``text``, as few as hold the most; none where no fact is held.
+    """The numbers of the ``parts`` that state the facts of ``text``, as few as hold the most; none where no fact is
+    held.
 
-    The part with the most facts first, a year being half of one; of several with as many, the one that shares the most
+    The part with the most facts first, a year being half a fact; of several with as many, the part that shares the most
     words with ``text``.
     """
     left = list(dict.fromkeys(facts_of(text)))
-    said = words(text)
+    own_words = words(text)
     known = {number: Facts(part) for number, part in parts.items()}
     numbers: list[int] = []
     while left and known:
         held = {number: sum(_weight(fact) for fact in left if part.has(fact)) for number, part in known.items()}
-        best = max(held, key=lambda number: (held[number], len(said & known[number].words)))
+        best = max(held, key=lambda number: (held[number], len(own_words & known[number].words)))
         if not held[best]:
             break
         numbers.append(best)
@@ -204,7 +207,8 @@ def _marks(text: str) -> list[int]:
 
 
 def _aligned(text: str, facts: Sequence[Fact], known: Mapping[int, _Held]) -> list[int]:
-    """The sources that ``text`` may be taken from: as few as hold its facts, or without facts, the one most like it."""
+    """The sources that ``text`` may be taken from: as few as hold its facts, or without facts, the source most like
+    it."""
     left = list(facts)
     numbers: list[int] = []
     while left:
@@ -216,8 +220,10 @@ def _aligned(text: str, facts: Sequence[Fact], known: Mapping[int, _Held]) -> li
         left = [fact for fact in left if fact not in held]
     if facts or not known:
         return sorted(numbers)
-    said = {word for word in words(text) if len(word) >= 4}
-    shares = {number: len(said & source.words) / len(said) if said else 0.0 for number, source in known.items()}
+    own_words = {word for word in words(text) if len(word) >= 4}
+    shares = {
+        number: len(own_words & source.words) / len(own_words) if own_words else 0.0 for number, source in known.items()
+    }
     best = max(shares, key=lambda number: shares[number])
     return [best] if shares[best] >= LEAST_SHARED else []
 
@@ -228,11 +234,11 @@ def _computed(fact: Fact, operands: Sequence[Figure], scales: Collection[int]) -
         return ""
     distinct = list({figure.value: figure for figure in operands}.values())[:MOST_OPERANDS]
     digits = sum(map(str.isdigit, fact.text))
-    for value, said, is_ratio in _results(distinct):
+    for value, formula, is_ratio in _results(distinct):
         if is_ratio and digits < LEAST_COMPUTED:
             continue
         if any(fact.agrees(value.scaleb(scale)) for scale in ((0,) if is_ratio else (0, *scales))):
-            return f"{fact.text} = {said}"
+            return f"{fact.text} = {formula}"
     return ""
 
 

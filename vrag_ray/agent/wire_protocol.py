@@ -16,7 +16,7 @@ from vrag_ray.imaging.coordinates import ModelFamily
 Views = Callable[[Sighting], tuple[PictureRequest, ...]]
 """The pictures in which a sighting is shown."""
 CROP_ROOM = 2
-"""Pictures that are kept free for closer looks at the results of a search."""
+"""Pictures that are left free for closer looks at the results of a search."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class SpaceConfig(Section):
     dtype: str = "auto"
     """``auto`` (float32 on a CPU, bfloat16 on a GPU), ``float32``, ``bfloat16`` or ``float16``."""
     dims: int | None = Field(default=None, ge=1)
-    """Dimensions kept of a model trained for that (MRL: truncated and normalised again). None: all."""
+    """Dimensions used of a model trained for that (MRL: truncated and normalised again). None: all."""
     max_pixels: int | None = Field(default=None, ge=1)
     """Of one picture. None: as the model's authors have it."""
     max_frames: int = Field(default=8, ge=1)

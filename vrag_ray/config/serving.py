@@ -60,9 +60,9 @@ class ServingConfig(Section):
     link_seconds: int = Field(default=3_600, ge=0)
     """Where keys are set: how long the address of a citation is good in a browser, which sends no key. 0: never."""
     runs_dir: str | None = None
-    """Where finished runs are kept; by default ``<collection>.runs``."""
+    """Where finished runs are stored; by default ``<collection>.runs``."""
     uploads_dir: str | None = None
-    """Where uploads wait for ingest, and the states of ingest jobs are kept; by default ``<collection>.uploads``."""
+    """Where uploads wait for ingest, and the states of ingest jobs are stored; by default ``<collection>.uploads``."""
     max_waiting_jobs: int = Field(default=32, ge=1)
     """Uploads that wait for ingest: more are answered 429."""
     kept_jobs: int = Field(default=1000, ge=1)

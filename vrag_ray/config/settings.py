@@ -105,7 +105,7 @@ class Settings(BaseSettings):
         return with_text_space(values) if isinstance(values, Mapping) else values
 
     @model_validator(mode="after")
-    def _one_language_model(self) -> Settings:
+    def _single_language_model(self) -> Settings:
         if self.openai is not None and self.vllm is not None:
             raise ValueError(
                 f"both openai ({self.openai.model}) and vllm ({self.vllm.model}) name the language model: set one of "

@@ -25,7 +25,7 @@ from vrag_ray.types import (
     PageText,
     VragError,
 )
-from vrag_ray.types.collection_names import ALL_COLLECTIONS, chosen_names, one_name
+from vrag_ray.types.collection_names import ALL_COLLECTIONS, chosen_names, single_name
 from vrag_ray.types.page_breaks import continuation, open_paragraph
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Library:
 
         Raises UnknownCollectionError.
         """
-        newest = await self._collections[one_name(self._collections, collection)].get()
+        newest = await self._collections[single_name(self._collections, collection)].get()
         return newest.documents(), newest.version
 
     async def document(self, doc_id: str) -> Document:

@@ -26,19 +26,19 @@ def captions(text: str, clip: Locator) -> list[Cue]:
     that the clip does not reach is no stamp.
     """
     first, latest = (clip.t_start or 0.0) - BESIDE_S, (math.inf if clip.t_end is None else clip.t_end) + BESIDE_S
-    found: list[tuple[str, float, float | None]] = []
+    entries: list[tuple[str, float, float | None]] = []
     for line in text.splitlines():
         stamp = _STAMP.match(line)
         if stamp is not None and first <= _seconds(stamp["start"]) <= latest:
-            found.append((stamp["text"].strip(), _seconds(stamp["start"]), _end(stamp["end"])))
-        elif found and line.strip() and not line.strip().isdigit():
-            words, start, end = found[-1]
-            found[-1] = (f"{words} {line.strip()}".strip(), start, end)
-    starts = [start for _, start, _ in found[1:]]
-    last = clip.t_end if clip.t_end is not None else (found[-1][1] if found else 0.0)
+            entries.append((stamp["text"].strip(), _seconds(stamp["start"]), _end(stamp["end"])))
+        elif entries and line.strip() and not line.strip().isdigit():
+            words, start, end = entries[-1]
+            entries[-1] = (f"{words} {line.strip()}".strip(), start, end)
+    starts = [start for _, start, _ in entries[1:]]
+    last = clip.t_end if clip.t_end is not None else (entries[-1][1] if entries else 0.0)
     return [
         Cue(start, max(start, end if end is not None else following), words)
-        for (words, start, end), following in zip(found, [*starts, last], strict=False)
+        for (words, start, end), following in zip(entries, [*starts, last], strict=False)
         if words
     ]
 
@@ -70,14 +70,14 @@ def quoted_cues(quote: str, cues: Sequence[Cue], moment: float | None) -> range 
     words = " ".join(quote.split()).casefold()
     starts: dict[int, int] = {}
     for first in range(len(cues) if words else 0):
-        said = ""
+        joined = ""
         for last in range(first, len(cues)):
-            said = f"{said} {' '.join(cues[last].text.split())}".strip().casefold()
-            if words in said:
+            joined = f"{joined} {' '.join(cues[last].text.split())}".strip().casefold()
+            if words in joined:
                 # A later start wins: captions before the first that holds a word of it are none of its.
                 starts[last] = first
                 break
-            if len(said) > len(words) + len(cues[first].text):
+            if len(joined) > len(words) + len(cues[first].text):
                 break
     places = (range(first, last + 1) for last, first in starts.items())
     return min(places, key=lambda place: (_apart(cues, place, moment), place.start), default=None)

@@ -36,7 +36,7 @@ def chosen_names(served: Names[str], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names)) or tuple(served)[:1]
 
 
-def one_name(served: Names[str], name: str) -> str:
+def single_name(served: Names[str], name: str) -> str:
     """``name``, or the first that is served for "". Raises UnknownCollectionError."""
     chosen = chosen_names(served, [name] if name else [])
     if len(chosen) > 1:

@@ -102,9 +102,9 @@ def passage_id(doc_id: str, locator: Locator, window: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """What is said, or written as a caption, from a second to a second of a video's clock; its text is on one line.
+    """What is spoken, or written as a caption, from a second to a second of a video's clock; its text is on one line.
 
-    ``box`` is where in the picture it is written, in fractions of it; None for what is said, and for captions.
+    ``box`` is where in the picture it is written, in fractions of it; None for speech, and for captions.
     """
 
     start: float

@@ -19,11 +19,11 @@ def load_object(path: str, setting: str, known: Iterable[str] = (), what: str = 
         names = ", ".join(known)
         raise VragError(f"{setting} is {path!r}; use {names + ' or ' if names else ''}package.module:{what}")
     try:
-        found: object = getattr(importlib.import_module(module_name), attribute)
+        target: object = getattr(importlib.import_module(module_name), attribute)
     except ImportError as error:
         raise VragError(f"{setting} is {path!r}, but {module_name} does not import: {error}") from error
     except AttributeError as error:
         raise VragError(f"{setting} is {path!r}, but {module_name} has no {attribute}") from error
-    if not callable(found):
+    if not callable(target):
         raise VragError(f"{setting} is {path!r}, but {attribute} cannot be called")
-    return found
+    return target

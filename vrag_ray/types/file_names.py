@@ -98,10 +98,10 @@ def given_path(place: str, base: Path | None = None) -> Path:
     path = (base or Path()) / path_of(place)
     if "%" not in place or os.path.lexists(path):
         return path
-    found = Path(path.anchor)
-    for part in path.parts[len(found.parts) :]:
-        found = _shown_so(found, part) if "%" in part else found / part
-    return found if os.path.lexists(found) else path
+    shown = Path(path.anchor)
+    for part in path.parts[len(shown.parts) :]:
+        shown = _shown_so(shown, part) if "%" in part else shown / part
+    return shown if os.path.lexists(shown) else path
 
 
 def _shown_so(folder: Path, shown: str) -> Path:

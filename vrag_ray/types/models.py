@@ -16,7 +16,7 @@ class FamilyName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a policy said. ``token_ids`` and ``logprobs`` are empty where the policy has no tokens.
+    """The reply of a policy. ``token_ids`` and ``logprobs`` are empty where the policy has no tokens.
 
     ``reasoning`` holds thoughts that a server reports apart from the text. ``weights`` is the version of the weights
     that spoke, "" where there are none to speak of. ``finish`` is ``stop``, ``length`` or ``content_filter``.

@@ -49,7 +49,7 @@ class Hit:
     query, by the legs' weights, and the cosine of query and title (``title``, see ``index.title_weight``), so it does
     not compare across queries; with a reranker it is the reranker's, 0..1.
     ``region`` is where on the page the query was seen, as far as a leg can tell. ``duplicate_of`` is the passage id of
-    an earlier hit that looks the same. ``collection`` is the name of the one that it was found in, of several that are
+    an earlier hit that looks the same. ``collection`` is the name of its collection, of several that are
     served side by side.
     """
 
@@ -70,7 +70,7 @@ class SearchAnswer:
     ``collections`` are the names of those that were searched, of several that are served side by side;
     ``collection_version`` is the first one's.
 
-    ``mode`` is ``hybrid`` or the name of the one leg that answered. A notice about one query of several quotes it.
+    ``mode`` is ``hybrid`` or the name of the leg that answered alone. A notice about one query of several quotes it.
     """
 
     results: tuple[tuple[Hit, ...], ...]

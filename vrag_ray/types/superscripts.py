@@ -34,8 +34,8 @@ def without_note_marks(text: str) -> str:
     return _RUN.sub(_apart, text)
 
 
-def _apart(found: re.Match[str]) -> str:
-    begins_a_word = found.start() == 0 or found.string[found.start() - 1].isspace()
-    if found[1] or (begins_a_word and _BEGUN.match(found.string, found.end()) is None):
-        return found[0]
-    return _APART * len(found[0])
+def _apart(match: re.Match[str]) -> str:
+    begins_a_word = match.start() == 0 or match.string[match.start() - 1].isspace()
+    if match[1] or (begins_a_word and _BEGUN.match(match.string, match.end()) is None):
+        return match[0]
+    return _APART * len(match[0])

@@ -117,7 +117,7 @@ def test_no_prompt_shows_more_than_the_model_takes_whatever_is_said(
     for chat, prompt in zip(policy.chats, policy.prompts, strict=True):
         assert len(pictures_in(chat)) <= max_images
         remembered = sum(part.text.startswith("\nRemembered") for part in chat[1].parts if hasattr(part, "text"))
-        assert remembered == len(prompt.kept), "memory is never what is left out"
+        assert remembered == len(prompt.allotments), "memory is never what is left out"
 
 
 @settings(max_examples=30)

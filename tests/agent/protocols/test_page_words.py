@@ -143,7 +143,7 @@ def test_remembered_items_have_the_words_around_their_quote_within_their_share()
         Allotment(node_id="a", index=0, energy=1.0, pixels=0, characters=400),
         Allotment(node_id="a", index=1, energy=0.1, pixels=0, characters=50),
     )
-    prompt = prompt_of(graph=graph, kept=kept, history=(Observation("a", "x", (seen,)),))
+    prompt = prompt_of(graph=graph, allotments=kept, history=(Observation("a", "x", (seen,)),))
     told = remembered_words(prompt)
     assert list(told) == ["a#1"], "fifty characters say nothing"
     assert "word700 word701" in told["a#1"]

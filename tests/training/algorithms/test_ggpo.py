@@ -18,7 +18,7 @@ from tests.support.loss_batches import RATIOS, outcome, random_batch, wide
 from tests.support.memory_graphs import GOLDEN_GRAPH, graph_of
 from tests.support.scripted_agent import Watcher, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
-from vrag_ray.agent.images.remembered import kept_views
+from vrag_ray.agent.images.remembered import remembered_views
 from vrag_ray.agent.memory.energy import ItemEnergy, energies, pixel_budgets, strongest
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord
@@ -346,7 +346,7 @@ def test_the_pixels_that_are_sent_are_within_budget(family: FamilyName, total: i
     patch = FAMILIES[family].patch
     kept = pixel_budgets(strongest(energies(GOLDEN_GRAPH, decay=0.1, feedback=0.3), 5), total)
     budgets = {f"{one.node_id}#{one.index + 1}": one.pixels for one in kept}
-    views = kept_views(GOLDEN_GRAPH, kept, FAMILIES[family])
+    views = remembered_views(GOLDEN_GRAPH, kept, FAMILIES[family])
     assert set(views) == {name for name, pixels in budgets.items() if pixels >= patch**2}
     for raw in ((40, 30), (700, 500), (90, 1500)):
         png = io.BytesIO()

@@ -36,14 +36,14 @@ def results_of(pending: Observation, hits: Sequence[Hit], protocol: WireProtocol
         label = pending.next_id(hit.passage.kind, in_words=not protocol.evidence.has_pictures)
         sighting = Sighting.of(hit, label, with_figures=protocol.marks_pictures)
         pending = replace(pending, sightings=(*pending.sightings, sighting))
-    limits, found = protocol.limits, pending.sightings
+    limits, sightings = protocol.limits, pending.sightings
     if limits is None:
-        return found
-    demands = [len(protocol.views(picture)) for picture in found]
+        return sightings
+    demands = [len(protocol.views(picture)) for picture in sightings]
     shares = even_shares(demands, limits.results)
     return tuple(
         sighting if share == want else replace(sighting, max_pictures=share)
-        for sighting, want, share in zip(found, demands, shares, strict=True)
+        for sighting, want, share in zip(sightings, demands, shares, strict=True)
     )
 
 
@@ -66,8 +66,8 @@ def _with_ever_fewer(prompt: Prompt, protocol: WireProtocol) -> Iterator[Prompt]
     for place in shows[:-1]:
         for fewer in _without_turn(fewer, place):  # noqa: B020  the next turn goes on from the last of these
             yield fewer
-    for _ in prompt.kept:
-        fewer = replace(fewer, kept=fewer.kept[:-1])
+    for _ in prompt.allotments:
+        fewer = replace(fewer, allotments=fewer.allotments[:-1])
         yield fewer
     for place in shows[-1:]:
         yield from _without_turn(fewer, place)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from vrag_ray.agent.actions import Crop
 from vrag_ray.agent.chat import PictureRequest
-from vrag_ray.agent.images.remembered import Drawn, kept_views
+from vrag_ray.agent.images.remembered import Drawn, remembered_views
 from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.memory_items import item_of, nearest
 from vrag_ray.agent.observation import Prompt, Sighting
@@ -86,7 +86,9 @@ def _remembered(
         if closer is not None:
             view = _view(seen, protocol.views(closer)[0], protocol, drawn)
         else:
-            view = _view(seen, kept_views(prompt.graph, prompt.kept, protocol.family).get(name), protocol, drawn)
+            view = _view(
+                seen, remembered_views(prompt.graph, prompt.allotments, protocol.family).get(name), protocol, drawn
+            )
     return CropSource(seen, view, _moment(item, timestamp), item, node_id)
 
 

@@ -26,9 +26,11 @@ def item_view(item: MemoryItem, pixels: int, family: ModelFamily) -> PictureRequ
     return PictureRequest(item.doc_id, item.locator, item.box, item.t_frame, family.patch, area, pixels)
 
 
-def kept_views(graph: MemoryGraph, kept: Sequence[Allotment], family: ModelFamily) -> dict[str, PictureRequest]:
-    """The views of the kept items by reference (``<node id>#<number>``), in order of the graph."""
-    pixels = {(picture.node_id, picture.index): picture.pixels for picture in kept}
+def remembered_views(
+    graph: MemoryGraph, allotments: Sequence[Allotment], family: ModelFamily
+) -> dict[str, PictureRequest]:
+    """The views of the remembered items by reference (``<node id>#<number>``), in order of the graph."""
+    pixels = {(picture.node_id, picture.index): picture.pixels for picture in allotments}
     views: dict[str, PictureRequest] = {}
     for node in graph.nodes:
         for index, item in enumerate(node.items):
@@ -47,20 +49,22 @@ class VisualMemory:
         self._protocol = protocol
         self._dropped: frozenset[tuple[str, int]] = frozenset()
         self._tokens: dict[tuple[str, str], int] = {}
-        self.kept: tuple[Allotment, ...] = ()
+        self.allotments: tuple[Allotment, ...] = ()
 
     def saw(self, sighting: Sighting, drawn: Drawn) -> None:
-        """Note how many tokens a sighting took when it was found: what remembering it whole would cost."""
+        """Note how many tokens a sighting took when it was shown first: what remembering it whole would cost."""
         sizes = [picture.size for view in self._protocol.views(sighting) if (picture := drawn.get(view)) is not None]
         self._tokens[_key(sighting)] = sum(self._family.tokens(size.pixels) for size in sizes)
 
     def share(self, graph: MemoryGraph, step: int) -> PruneEvent | None:
-        """Set ``kept`` anew; the event names what lost its place by that."""
+        """Set ``allotments`` anew; the event names what lost its place by that."""
         everything = self._energies(graph)
         best = strongest(everything, self._config.memory_top_k)
-        self.kept = pixel_budgets(best, self._total_pixels)
+        self.allotments = pixel_budgets(best, self._total_pixels)
         if self._protocol.evidence.has_text:
-            self.kept = self._with_characters(strongest(self._energies(graph, texts=True), self._config.memory_top_k))
+            self.allotments = self._with_characters(
+                strongest(self._energies(graph, texts=True), self._config.memory_top_k)
+            )
         out = frozenset((picture.node_id, picture.index) for picture in everything) - {
             (picture.node_id, picture.index) for picture in best
         }
@@ -77,30 +81,30 @@ class VisualMemory:
         return energies(graph, decay=self._config.energy_decay, feedback=self._config.energy_feedback, texts=texts)
 
     def _with_characters(self, best: Sequence[ItemEnergy]) -> tuple[Allotment, ...]:
-        """``kept`` with the characters of ``best`` too, and below it those of ``best`` that are no pictures."""
+        """``pictures`` with the characters of ``best`` too, and below it those of ``best`` that are no pictures."""
         characters = {
             (picture.node_id, picture.index): (picture.energy, share)
             for picture, share in zip(best, shares(best, self._config.memory_chars), strict=False)
         }
-        kept = [
+        pictures = [
             with_changes(picture, {"characters": characters.pop((picture.node_id, picture.index), (0.0, 0))[1]})
-            for picture in self.kept
+            for picture in self.allotments
         ]
         more = (
             Allotment(node_id=node_id, index=index, energy=energy, pixels=0, characters=share)
             for (node_id, index), (energy, share) in characters.items()
         )
-        return (*kept, *more)
+        return (*pictures, *more)
 
     def report(self, graph: MemoryGraph, drawn: Drawn, step: int, steps_left: int) -> BudgetEvent:
         """How the pixels are shared, and the visual tokens of the memory before and after."""
         before = sum(self._tokens.get(_key(item), 0) for node in graph.nodes for item in node.items if item.visual)
-        views = kept_views(graph, self.kept, self._family).values()
+        views = remembered_views(graph, self.allotments, self._family).values()
         sizes = [picture.size for view in views if (picture := drawn.get(view)) is not None]
         return BudgetEvent(
             step=step,
             total_pixels=self._total_pixels,
-            kept=self.kept,
+            kept=self.allotments,
             tokens_before=before,
             tokens_after=sum(self._family.tokens(size.pixels) for size in sizes),
             steps_left=steps_left,

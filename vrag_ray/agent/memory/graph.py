@@ -1,6 +1,6 @@
 """The agent's memory: a directed acyclic graph of queries, what was learnt from each, and the pictures it retains.
 
-A graph is a value. Every change returns a new graph, so a snapshot handed out stays as it was. Nodes are kept in
+A graph is a value. Every change returns a new graph, so a snapshot handed out stays as it was. Nodes are stored in
 order of creation and parents always stand before their children, which makes a cycle impossible. A refused change
 raises ``GraphError`` with a message that a model can act on.
 """
@@ -45,7 +45,7 @@ class MemoryItem(BaseModel):
     ``quote`` holds words that stand in the item, never words of a policy. ``elements`` are the first and the last of
     the elements of its page that it is about: a policy named them, or they hold what it learnt. ``score`` is the
     retrieval score.
-    ``collection`` names the one of several that it was found in.
+    ``collection`` names the collection that it is in, where several are searched.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -184,14 +184,14 @@ class MemoryGraph(BaseModel):
     def ancestors(self, node_id: str) -> frozenset[str]:
         """Every node on some path from the root to ``node_id``, the node itself included."""
         by_id = {node.id: node for node in self.nodes}
-        found: set[str] = set()
+        reached: set[str] = set()
         open_ids = [self.node(node_id).id]
         while open_ids:
             current = open_ids.pop()
-            if current not in found:
-                found.add(current)
+            if current not in reached:
+                reached.add(current)
                 open_ids.extend(by_id[current].parents)
-        return frozenset(found)
+        return frozenset(reached)
 
     def _with(self, node: MemoryNode) -> MemoryGraph:
         if self.answer is not None:

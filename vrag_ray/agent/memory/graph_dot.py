@@ -38,12 +38,12 @@ def _lines(node: MemoryNode) -> Iterator[str]:
     for text in (node.query, node.summary):
         yield from textwrap.wrap(_cut(text), WIDTH)
     for item in node.items:
-        first, *more = textwrap.wrap(_kept(item), WIDTH - 2)
+        first, *more = textwrap.wrap(_line_of(item), WIDTH - 2)
         yield f"• {first}"
         yield from (f"  {line}" for line in more)
 
 
-def _kept(item: MemoryItem) -> str:
+def _line_of(item: MemoryItem) -> str:
     frame = f" at {item.t_frame:.1f} s" if item.t_frame is not None else ""
     region = f", box {' '.join(f'{edge:.2f}' for edge in item.box.as_tuple())}" if item.box is not None else ""
     return f"{item.title or item.doc_id[:12]}, {item.locator}{frame}{region}, priority {item.priority}"

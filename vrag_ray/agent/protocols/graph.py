@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
 from vrag_ray.agent.images.element_marks import given_marks, picture_marks
-from vrag_ray.agent.images.remembered import kept_views
+from vrag_ray.agent.images.remembered import remembered_views
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.protocols import graph_calls, graph_chat
 from vrag_ray.agent.protocols.loose_calls import LooseCall, find_call, loose_json
@@ -112,7 +112,7 @@ class GraphProtocol:
             return ()
         question_views = (self._question_view,) if prompt.with_picture else ()
         shown = (view for turn in prompt.turns for sighting in turn.in_view for view in self.views(sighting))
-        return (*question_views, *kept_views(prompt.graph, prompt.kept, self.family).values(), *shown)
+        return (*question_views, *remembered_views(prompt.graph, prompt.allotments, self.family).values(), *shown)
 
     def reply_form(self, prompt: Prompt) -> ReplyForm:
         return graph_calls.reply_form(prompt, self.evidence, self.family, self.views, self._marks)

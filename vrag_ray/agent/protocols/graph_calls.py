@@ -8,7 +8,7 @@ from functools import cache
 
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import PictureRequest, Tool
-from vrag_ray.agent.images.remembered import kept_views
+from vrag_ray.agent.images.remembered import remembered_views
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.reply_form import TEXT, TITLE, ReplyForm, Schema, json_rules
 from vrag_ray.agent.wire_protocol import Views
@@ -201,17 +201,17 @@ def _possible(
     prompt: Prompt, evidence: EvidenceForm, family: ModelFamily, views: Views, marks: Marks
 ) -> Iterator[tuple[str, Schema]]:
     """The name and the arguments of each call that the episode would take."""
-    found = prompt.observation.sightings if prompt.observation is not None else ()
-    numbered = [sighting for sighting in found if _has_numbers(sighting, prompt, evidence, views, marks)]
+    results = prompt.observation.sightings if prompt.observation is not None else ()
+    numbered = [sighting for sighting in results if _has_numbers(sighting, prompt, evidence, views, marks)]
     nodes = _out_of([node.id for node in prompt.graph.nodes], least=1)
     items = [f"{node.id}#{n}" for node in prompt.graph.nodes for n in range(1, len(node.items) + 1)]
     if not prompt.must_answer:
-        if found:
-            entries = list(_entries(found, numbered, evidence))
+        if results:
+            entries = list(_entries(results, numbered, evidence))
             memorize = {
                 "type": "array",
                 "items": {"anyOf": entries} if entries[1:] else entries[0],
-                "maxItems": len(found),
+                "maxItems": len(results),
             }
             yield "summarize_and_memorize", _exact({"summarize": _ANY_STRING, "memorize": memorize})
         elif not prompt.searched_out:
@@ -223,7 +223,7 @@ def _possible(
             yield "crop", _exact({"information_id": {"enum": frames}, "bbox": _BOX, "timestamp": _NUMBER})
     if prompt.must_answer or len(prompt.graph.nodes) > 1:
         parts = [f"{sighting.id}:{element.number}" for sighting in numbered for element in sighting.elements]
-        citations = _out_of([*(sighting.id for sighting in found), *parts, *items], most=MOST_CITATIONS)
+        citations = _out_of([*(sighting.id for sighting in results), *parts, *items], most=MOST_CITATIONS)
         answer = {"parent_ids": nodes, "answer": TEXT, "citations": citations, "abstain": _BOOLEAN}
         yield "add_answer_node", _exact(answer)
 
@@ -235,10 +235,10 @@ def _has_numbers(sighting: Sighting, prompt: Prompt, evidence: EvidenceForm, vie
     return evidence.has_text or any(view.marks is not None and view in prompt.pictures for view in views(sighting))
 
 
-def _entries(found: Sequence[Sighting], numbered: Sequence[Sighting], evidence: EvidenceForm) -> Iterator[Schema]:
+def _entries(results: Sequence[Sighting], numbered: Sequence[Sighting], evidence: EvidenceForm) -> Iterator[Schema]:
     """The schema for one result. One of those that are ``numbered`` has a form with its own numbers."""
     for sightings in (
-        [sighting for sighting in found if sighting not in numbered],
+        [sighting for sighting in results if sighting not in numbered],
         *([sighting] for sighting in numbered),
     ):
         if not sightings:
@@ -263,7 +263,7 @@ def _in_view(prompt: Prompt, family: ModelFamily, views: Views) -> tuple[list[st
     shown: dict[str, tuple[PictureRequest, ...]] = {
         sighting.id: views(sighting) for turn in prompt.turns for sighting in turn.in_view
     }
-    shown |= {name: (view,) for name, view in kept_views(prompt.graph, prompt.kept, family).items()}
+    shown |= {name: (view,) for name, view in remembered_views(prompt.graph, prompt.allotments, family).items()}
     drawn = {name: views for name, views in shown.items() if any(view in prompt.pictures for view in views)}
     return [name for name, views in drawn.items() if len(views) == 1], [
         name for name, views in drawn.items() if len(views) > 1

@@ -1,4 +1,4 @@
-"""The words of pages as a model is given them: cut to size, with what was cut said, and fenced as data. Pure functions.
+"""The words of pages as a model is given them: cut to size, with a note of the cut, and fenced as data. Pure functions.
 
 The characters of one prompt go to remembered items first, then to the newest results, then backwards through the
 turns; within a turn they are shared evenly. What gets none is named as left out.
@@ -32,7 +32,7 @@ _MARKS = 100
 """Characters that the two marks of a cut take at most."""
 _LEAST = 80
 """Characters of words below which a cut says nothing any more."""
-_FOUND_BY = (8, 3)
+_ANCHOR_WORDS = (8, 3)
 """Words by which the passage that matched is found in its page: eight, else three."""
 _BETWEEN = r"(?:\s|\||---)+"
 """Between two words of a page, of which tables are Markdown."""
@@ -133,8 +133,8 @@ def given_words(
 
 def remembered_words(prompt: Prompt, marks: Marks = Marks.OFF) -> Mapping[str, str]:
     """The words of remembered items by reference (``<node id>#<number>``), within their shares, in graph order."""
-    shares = {(picture.node_id, picture.index): picture.characters for picture in prompt.kept}
-    found: dict[str, str] = {}
+    shares = {(picture.node_id, picture.index): picture.characters for picture in prompt.allotments}
+    texts: dict[str, str] = {}
     for node in prompt.graph.nodes:
         for index, item in enumerate(node.items):
             share = shares.get((node.id, index), 0)
@@ -143,8 +143,8 @@ def remembered_words(prompt: Prompt, marks: Marks = Marks.OFF) -> Mapping[str, s
                 continue
             part = excerpt(harmless(words_of(sighting, marks)), share, _about(item, sighting))
             if part:
-                found[f"{node.id}#{index + 1}"] = part
-    return found
+                texts[f"{node.id}#{index + 1}"] = part
+    return texts
 
 
 def _about(item: MemoryItem, sighting: Sighting) -> str:
@@ -166,11 +166,11 @@ def _seen_before(item: MemoryItem, prompt: Prompt) -> Sighting | None:
 def _place_of(about: str, text: str) -> int:
     """Where the passage stands, whatever its words are spaced by, or divided by in a table; 0 where it is not found."""
     words = about.split()
-    for count in _FOUND_BY:
+    for count in _ANCHOR_WORDS:
         # The label of a row may stand before a figure that the passage has first.
-        found = re.search(_BETWEEN.join(map(re.escape, words[:count])), text) if words else None
-        if found is not None:
-            return found.start()
+        match = re.search(_BETWEEN.join(map(re.escape, words[:count])), text) if words else None
+        if match is not None:
+            return match.start()
     return 0
 
 

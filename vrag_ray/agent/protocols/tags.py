@@ -1,11 +1,11 @@
 """The ``tags`` protocol of VRAG: ``<think>``, then one of ``<search>``, ``<bbox>`` and ``<answer>`` in a reply.
 
-The wire form is the one that the released Qwen2.5-VL-7B-VRAG was trained on: the whole chat is kept; what a search or
-a crop brings is a user message with one picture and nothing else; a picture has 256 to 512 patches of 28 x 28 pixels;
-a box is ``[x1, y1, x2, y2]`` in pixels of the picture shown last. Of another family of models, patches and boxes are
-that family's, and the instruction says so; likewise where words are given beside pictures, or in place of them, which
-no released checkpoint was trained on. What the original leaves open is defined here: boxes
-of crops map through the crop to the page, results that were all seen and searches that found nothing say so.
+The wire form is the one that the released Qwen2.5-VL-7B-VRAG was trained on: the prompt holds the whole chat; what a
+search or a crop brings is a user message with one picture and nothing else; a picture has 256 to 512 patches of 28 x 28
+pixels; a box is ``[x1, y1, x2, y2]`` in pixels of the picture shown last. Of another family of models, patches and
+boxes are that family's, and the instruction says so; likewise where words are given beside pictures, or in place of
+them, which no released checkpoint was trained on. What the original leaves open is defined here: boxes
+of crops map through the crop to the page, results that were all seen and searches without hits have a notice.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ def cut(text: str) -> TaggedReply:
     think, as_written = (thought[1].strip(), thought[0]) if thought else ("", "")
     # A tag that is only talked about inside the thoughts is no action.
     rest = text if thought is None else text[: thought.start()] + text[thought.end() :]
-    found = _ACTION.search(rest)
-    if found is None:
+    action = _ACTION.search(rest)
+    if action is None:
         return TaggedReply(think, as_written, "", "", "", rest)
-    return TaggedReply(think, as_written, found[1], found[2].strip(), found[0], rest)
+    return TaggedReply(think, as_written, action[1], action[2].strip(), action[0], rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class TagsProtocol:
     instruction: str = ""
     """In place of the built-in one; ``{question}`` in it stands for the question, which else follows it."""
     marks: Marks = Marks.OFF
-    """None of them with an instruction of one's own: nothing would explain them."""
+    """None of them with a custom instruction: nothing would explain them."""
 
     @property
     def marks_pictures(self) -> bool:

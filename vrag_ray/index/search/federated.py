@@ -16,7 +16,7 @@ from vrag_ray.index.search.modes import common_mode
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.search.snapshot import parts_of
 from vrag_ray.types import HYBRID, NotFoundError, Query, SearchAnswer, VragError
-from vrag_ray.types.collection_names import chosen_names, one_name
+from vrag_ray.types.collection_names import chosen_names, single_name
 from vrag_ray.types.filters import SearchFilter
 
 
@@ -45,7 +45,7 @@ class FederatedRetriever:
 
         Raises UnknownCollectionError, and VragError while it is not ready.
         """
-        return await self._members[one_name(self._members, name)].retriever()
+        return await self._members[single_name(self._members, name)].retriever()
 
     async def check(self, names: Sequence[str], mode: str = HYBRID, filter: SearchFilter | None = None) -> None:
         """Raise what a search of these collections in this mode and with this filter would raise."""

@@ -21,7 +21,7 @@ from vrag_ray.serving.ingest_jobs.queue import JobQueue, Report, StoredJob
 from vrag_ray.serving.ingest_jobs.task import run_job
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.types import Document, DocumentKind, Meta, PageText
-from vrag_ray.types.collection_names import one_name
+from vrag_ray.types.collection_names import single_name
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.redaction import public_uri, scrub
 
@@ -111,7 +111,7 @@ class Documents(Library):
 
     def _name(self, collection: str) -> str:
         """The name of a collection, of the main one for "". Raises UnknownCollectionError."""
-        return one_name(self._served, collection)
+        return single_name(self._served, collection)
 
     async def _refresh(self, name: str) -> int:
         version = await self._refresh_searches(name)
