@@ -6,7 +6,7 @@ import uuid
 
 import streamlit as st
 
-from ui import asked_picture, conversation, evidence, feedback, gateway, graph_panel
+from ui import conversation, evidence, feedback, gateway, graph_panel, question_picture
 from ui.inert import plain
 from ui.options import EXAMPLES, Options, sidebar
 from ui.steps import Gallery, StepsPanel, run_line
@@ -26,7 +26,7 @@ def page() -> None:
         return
     options = sidebar(state.agents, state.default_agent, state.collections)
     question = _question_field()
-    picture = asked_picture.sent()
+    picture = question_picture.sent()
     if question:
         conversation.begin(options.request(question, picture))
     ids = conversation.run_ids()
@@ -43,16 +43,16 @@ def _question_field() -> str:
     with st.bottom:
         # Above the field, not beside it: a phone has no room for both in a row.
         with st.container(horizontal=True, vertical_alignment="center"):
-            picture = asked_picture.picker()
+            picture = question_picture.picker()
             if picture is not None:
-                asked_picture.preview(picture)
+                question_picture.preview(picture)
         question = st.chat_input(
             "Ask about the documents",
             key="question",
             max_chars=MAX_QUESTION,
             submit_mode="disable",
             disabled=picture is not None and bool(picture.problem),
-            on_submit=asked_picture.send,
+            on_submit=question_picture.send,
         )
     return (question or "").strip()
 
@@ -93,7 +93,7 @@ def _question_of(run_id: str) -> Watched | None:
         return None
     with st.chat_message("user"):
         st.markdown(plain(_question(run)))
-        asked_picture.shown(_picture(run), run.view.picture)
+        question_picture.shown(_picture(run), run.view.picture)
     return run
 
 
@@ -141,7 +141,7 @@ def _live(run: Watched, right: st.delta_generator.DeltaGenerator, options: Optio
     def show(_: RunView) -> None:
         nonlocal drawn
         steps.show(run.view)
-        seen = (run.view.graph, run.view.kept, run.view.dropped)
+        seen = (run.view.graph, run.view.remembered, run.view.dropped)
         if seen != drawn:
             graph_panel.draw(picture, run.view)
             drawn = seen

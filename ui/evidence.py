@@ -25,7 +25,7 @@ HOVER_DPI = 60.0
 """Of what a sentence cites, as if it were as wide as the page."""
 _NOT_FOUND = 404
 LARGEST_VIDEO = 64 << 20
-"""In bytes. A few are kept in memory, so that looking around does not fetch them again."""
+"""In bytes. A few are cached in memory, so that looking around does not fetch them again."""
 
 
 def answer(event: AnswerEvent) -> None:
@@ -97,7 +97,7 @@ def sources(run_id: str, citations: Sequence[Citation], queries: Mapping[str, st
 def card(run_id: str, citation: Citation, query: str = "") -> None:
     """Document, place and score; the page with the box on it; the box drawn anew, larger; the original.
 
-    ``query`` found it, as far as is known: where on the page it was seen can be shown.
+    ``query`` matched it, as far as is known: where on the page it was seen can be shown.
     """
     st.markdown(f"**{plain(citation.title)}**, {where(citation)}")
     several = len(gateway.state().collections) > 1

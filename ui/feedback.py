@@ -13,7 +13,7 @@ _BY_THUMB = {1: Rating.UP, 0: Rating.DOWN}
 
 
 def feedback(run_id: str) -> None:
-    """What is said is sent at once; a comment when it is entered."""
+    """A verdict is sent at once; a comment when it is entered."""
     thumb = st.feedback("thumbs", key=f"thumb-{run_id}")
     if thumb is None:
         return
@@ -24,15 +24,15 @@ def feedback(run_id: str) -> None:
         answer = st.text_input(
             "Right answer", key=f"right-{run_id}", max_chars=4000, placeholder="What would have been right? (optional)"
         )
-    said = Feedback(rating=rating, comment=comment or "", answer=answer or "")
+    verdict = Feedback(rating=rating, comment=comment or "", answer=answer or "")
     sent: dict[str, Feedback] = st.session_state.setdefault("sent_feedback", {})
-    if sent.get(run_id) == said:
+    if sent.get(run_id) == verdict:
         st.caption("Kept. Thank you.")
         return
     try:
-        gateway.client().rate(run_id, said)
+        gateway.client().rate(run_id, verdict)
     except VragError as error:
         st.warning(f"Your verdict could not be kept: {plain(str(error))}")
         return
-    sent[run_id] = said
+    sent[run_id] = verdict
     st.caption("Kept. Thank you.")

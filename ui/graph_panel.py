@@ -58,7 +58,7 @@ def explorer(run_id: str, events: Sequence[Event], graph: MemoryGraph) -> None:
     draw(place, view, chosen or "")
     if view.budget is not None:
         budget = megapixels(view.budget.total_pixels)
-        st.caption(f"{counted(len(view.kept), 'picture')} kept, {len(view.dropped)} dropped, within {budget}")
+        st.caption(f"{counted(len(view.remembered), 'picture')} kept, {len(view.dropped)} dropped, within {budget}")
     if chosen is not None:
         with st.container(border=True):
             _node(view, chosen)
@@ -96,7 +96,7 @@ def _node(view: RunView, node_id: str) -> None:
                 cell.image(gateway.pictures().get(shot), width=ITEM_PX, alt=f"Remembered: {name}")
             except VragError as error:
                 cell.caption(f"No picture: {plain(str(error))}")
-        allotted = view.kept.get((node_id, index))
+        allotted = view.remembered.get((node_id, index))
         if allotted is not None:
             cell.caption(f"kept · energy {allotted.energy:.3f} · {megapixels(allotted.pixels)}")
         elif (node_id, index) in view.dropped:

@@ -67,8 +67,8 @@ def _numbers(listed: Sequence[DocumentInfo], total: int, version: int) -> None:
     row.metric("Pages, pictures, clips", f"{pages:,}")
     row.metric("Size", f"{sum(document.size_bytes for document in listed) / 1e6:,.1f} MB")
     row.metric("With problems", f"{broken:,}")
-    said = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    st.caption(f"{said or 'empty'} · collection version {version}")
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    st.caption(f"{counts or 'empty'} · collection version {version}")
 
 
 def _add(collection: str) -> None:
@@ -139,8 +139,8 @@ def _job(job: IngestJob, names: Sequence[str]) -> None:
             st.caption(f"{plain(file.name)}: {_pages(file)}")
     for problem in job.errors:
         # Most errors name their file already.
-        said = problem.error if problem.name in problem.error else f"{problem.name}: {problem.error}"
-        st.error(plain(said), icon=":material/error:")
+        message = problem.error if problem.name in problem.error else f"{problem.name}: {problem.error}"
+        st.error(plain(message), icon=":material/error:")
     for notice in job.notices:
         st.info(f"{plain(notice.name)}: {plain(notice.notice)}", icon=":material/info:")
 

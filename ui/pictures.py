@@ -16,7 +16,7 @@ from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.client.blocking import Client
 from vrag_ray.types import Box, PassageKind
 
-KEPT, KEPT_S = 1024, 600.0
+CACHED, CACHED_S = 1024, 600.0
 AT_ONCE = 4
 THUMBNAIL_DPI, PAGE_DPI, MOST_DPI = 40.0, 110.0, 600.0
 
@@ -58,14 +58,14 @@ class Pictures:
     def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._clock = clock
-        self._entry: Callable[[Shot | HeatShot], _Entry] = lru_cache(maxsize=KEPT)(lambda _: _Entry())
+        self._entry: Callable[[Shot | HeatShot], _Entry] = lru_cache(maxsize=CACHED)(lambda _: _Entry())
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="pictures")
 
     def get(self, shot: Shot | HeatShot) -> bytes:
         """PNG. Raises VragError where the gateway cannot draw it: ServerError 404 for heat that no leg can tell."""
         entry = self._entry(shot)
         with entry.lock:
-            if self._clock() - entry.fetched_at > KEPT_S:
+            if self._clock() - entry.fetched_at > CACHED_S:
                 entry.png = self._fetch(shot)
                 entry.fetched_at = self._clock()
             return entry.png

@@ -100,7 +100,7 @@ class _Block:
     def show(self, step: Step) -> None:
         # Said again each time: an update without it closes the block.
         self._status.update(label=_label(step), state=_STATES[step.state], expanded=self._opened)
-        speech = step.thoughts or step.said
+        speech = step.thoughts or step.reply
         if speech != self._speech_shown:
             self._speech_shown = speech
             # What a model says on the way is data: shown as it is, without any markup.
@@ -138,8 +138,8 @@ class _Block:
                 pass
 
     def _results(self, event: SearchDoneEvent) -> None:
-        found = len(event.results)
-        self._status.caption(f"{found} found, {event.shards_ok} of {event.shards_total} shards" if found else "Nothing")
+        count = len(event.results)
+        self._status.caption(f"{count} found, {event.shards_ok} of {event.shards_total} shards" if count else "Nothing")
         for notice in event.notices:
             self._status.warning(plain(notice))
         row = self._status.container(horizontal=True, gap="small")
@@ -157,8 +157,8 @@ class _Block:
 
     def _read(self, event: ReadEvent) -> None:
         for page in event.pages:
-            said = f"{page.words} words" if page.words else f"{page.characters} characters"
-            self._status.caption(f"Read {plain(page.title)}, {where(page)}: {plain(page.error) or said}")
+            amount = f"{page.words} words" if page.words else f"{page.characters} characters"
+            self._status.caption(f"Read {plain(page.title)}, {where(page)}: {plain(page.error) or amount}")
 
     def _crop(self, event: CropEvent) -> None:
         place = event.place
@@ -199,5 +199,5 @@ def run_line(view: RunView) -> str:
     """How long and how far a run is, for under its steps."""
     tokens = sum(view.usage.values())
     steps = view.steps[-1].number if view.steps else 0
-    said = f"{clock(view.seconds)} · {steps} of {view.max_steps} steps"
-    return f"{said} · {tokens} tokens" if tokens else said
+    progress = f"{clock(view.seconds)} · {steps} of {view.max_steps} steps"
+    return f"{progress} · {tokens} tokens" if tokens else progress

@@ -1,4 +1,4 @@
-"""What is kept in memory or on disk, and what is fetched once for all who want it at the same time."""
+"""What is cached in memory or on disk, and what is fetched once for all simultaneous callers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ V = TypeVar("V")
 class SizedLRU(Generic[K, V]):
     """The values used last, at most ``room`` by the sum of their ``size`` (by default, the number of values).
 
-    A value larger than all the room is not kept, unless ``keep_newest``: then the value put last always is. Not
+    A value larger than all the room is not cached, unless ``keep_newest``: then the value put last always is. Not
     thread-safe.
     """
 
@@ -144,7 +144,7 @@ class BoundedDiskCache:
 
 
 class SingleFlight(Generic[K, V]):
-    """Calls under way, by what they are for. Belongs to one event loop. Nothing is kept once a call has ended."""
+    """Calls under way, by what they are for. Belongs to one event loop. Nothing is cached once a call has ended."""
 
     def __init__(self) -> None:
         self._under_way: dict[K, asyncio.Task[V]] = {}

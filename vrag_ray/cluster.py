@@ -233,12 +233,12 @@ def _started_by_ray(older: frozenset[psutil.Process]) -> list[psutil.Process]:
     import ray
 
     package = str(Path(ray.__file__).parent)
-    found: list[psutil.Process] = []
+    processes: list[psutil.Process] = []
     for child in psutil.Process().children():
         with suppress(psutil.Error):
             if child not in older and any(package in argument for argument in child.cmdline()):
-                found += [child, *child.children(recursive=True)]
-    return found
+                processes += [child, *child.children(recursive=True)]
+    return processes
 
 
 def _kill(processes: list[psutil.Process]) -> None:

@@ -93,7 +93,7 @@ def forget_ha_proxy() -> None:
 def _why_it_cannot_run(binary: str) -> str:
     """Its last words, "" where it tells its version."""
     try:
-        shown = subprocess.run(  # noqa: S603 - the program of the package, or the one that the user names
+        shown = subprocess.run(  # noqa: S603 - the program of the package, or the program that the user names
             [binary, "-v"], capture_output=True, text=True, check=False, timeout=ANSWERS_WITHIN_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:

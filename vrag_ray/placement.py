@@ -274,13 +274,13 @@ def _placed(part: Part, share: float, cards: Cards, total: int) -> Placed:
 
 
 def _notices(placed: Sequence[Placed], cards: Cards, *, idle: int) -> list[str]:
-    """Of a GPU that nothing uses although no setting says so; and of parts that found none free."""
-    found: list[str] = []
+    """Notices of a GPU that nothing uses although no setting demands that; and of parts without a free GPU."""
+    notices: list[str] = []
     waiting = [placed_part for placed_part in placed if placed_part.why == "no GPU is free"]
     if waiting:
         names = _listed([placed_part.part.name for placed_part in waiting])
         settings = _listed([placed_part.part.setting for placed_part in waiting])
-        found.append(
+        notices.append(
             f"{names} on the CPU, because no GPU is free: give every part its share ({settings}), "
             "or wait for what holds the GPU"
         )
@@ -292,8 +292,8 @@ def _notices(placed: Sequence[Placed], cards: Cards, *, idle: int) -> list[str]:
     if cards.total and reasons and (idle or cards.unusable):
         count = cards.total if cards.unusable else idle
         why = cards.unusable or "; ".join(f"{reason.part.name}: {reason.why}" for reason in reasons)
-        found.append(f"{count} GPU{' is' if count == 1 else 's are'} idle: {why}")
-    return found
+        notices.append(f"{count} GPU{' is' if count == 1 else 's are'} idle: {why}")
+    return notices
 
 
 def _listed(names: Sequence[str]) -> str:

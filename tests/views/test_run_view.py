@@ -39,7 +39,7 @@ def test_thoughts_are_put_together_and_tokens_added_up():
 def test_a_dropped_picture_is_not_kept_and_comes_back_when_it_is_kept_again():
     events = story(2)
     view = view_of(events)
-    assert set(view.kept) == {("n2", 0)}
+    assert set(view.remembered) == {("n2", 0)}
     assert view.dropped == {("n1", 0)}
     back = next(event for event in events if event.kind == "budget")
     assert view.after(back).dropped == frozenset()

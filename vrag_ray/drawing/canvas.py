@@ -94,7 +94,7 @@ class Style:
 
 
 class Canvas:
-    """One page. Shapes are kept in order and all text lies above all shapes; ``finish`` writes them."""
+    """One page. Shapes stay in order and all text lies above all shapes; ``finish`` writes them."""
 
     def __init__(self, page: pymupdf.Page) -> None:
         self._page = page

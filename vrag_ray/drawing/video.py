@@ -17,7 +17,7 @@ from vrag_ray.drawing.canvas import Canvas
 
 Layers = Sequence[Callable[[Canvas], object]]
 Cue = tuple[float, float, str]
-"""From a second to a second: what is said."""
+"""From a second to a second: what is spoken."""
 _ALIGNED = 128
 _MILLISECOND = Fraction(1, 1000)
 _ASS_HEADER = b"""[Script Info]

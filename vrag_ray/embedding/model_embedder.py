@@ -88,7 +88,7 @@ class ModelEmbedder:
                 else:
                     parts.extend(_Part(place, prompt) for prompt in prompts)
         outputs = self._run([part.prompt for part in parts])
-        found: dict[int, list[Embedding]] = {place: [] for place in range(len(contents))}
+        embeddings: dict[int, list[Embedding]] = {place: [] for place in range(len(contents))}
         for part, output in zip(parts, outputs, strict=True):
             # The words of a query are found by the tokenizer once more; pictures do not wait for it.
             with self._preparing if query else nullcontext():
@@ -96,8 +96,8 @@ class ModelEmbedder:
             if isinstance(embedding, EmbedError):
                 failed.setdefault(part.content, embedding)
             else:
-                found[part.content].append(embedding)
-        return [failed.get(place) or self._architecture.join(found[place]) for place in range(len(contents))]
+                embeddings[part.content].append(embedding)
+        return [failed.get(place) or self._architecture.join(embeddings[place]) for place in range(len(contents))]
 
     def _decoded(self, content: Content) -> DecodedContent | EmbedError:
         if self._architecture.pictures is None and content.modality is not Modality.TEXT:

@@ -188,7 +188,7 @@ def holds_centre(outer: Box, inner: Box) -> bool:
 def model_size(raw: Size, *, patch: int, min_pixels: int, max_pixels: int) -> Size:
     """The size at which a picture goes to a model: sides are multiples of ``patch``, never more than ``max_pixels``.
 
-    The aspect ratio is kept as well as whole patches allow. A picture below ``min_pixels`` is enlarged as far as
+    The aspect ratio stays as it is as well as whole patches allow. A picture below ``min_pixels`` is enlarged as far as
     ``max_pixels`` permits. Raises ``CoordinateError`` where not even one patch fits.
     """
     if patch < 1 or max_pixels < patch * patch or min_pixels > max_pixels:

@@ -44,7 +44,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class PictureMarks:
-    """What is drawn on a picture: ``marks``, at least one, in ``style``, which is one that is on pictures.
+    """What is drawn on a picture: ``marks``, at least one, in ``style``, which is a style for pictures.
 
     ``aspect`` is the width of what the picture shows of the page over its height.
     """

@@ -205,12 +205,12 @@ class Trainer:
     def resident(self) -> dict[str, float]:
         """What is there in every phase, from the first step on."""
         weights = self.shape.parameters * self.weight_size / self.ranks
-        found = {"weights": weights, "AdamW's state": 2 * self.gradients}
+        parts = {"weights": weights, "AdamW's state": 2 * self.gradients}
         if self.model.lora_rank:
-            found["adapters"] = self.gradients
+            parts["adapters"] = self.gradients
         if self.has_reference:
-            found["reference model"] = weights
-        return found
+            parts["reference model"] = weights
+        return parts
 
     @property
     def before_spreading(self) -> float:
@@ -268,17 +268,17 @@ class Trainer:
     @property
     def backward(self) -> dict[str, float]:
         """What a forward and backward pass over the largest sample adds."""
-        kept_text = layer_bytes(self.shape, self.compute_size) * self.sample_tokens
-        kept_vision = vision_block_bytes(self.shape, self.compute_size) * self.patches
+        text_layer = layer_bytes(self.shape, self.compute_size) * self.sample_tokens
+        vision_layer = vision_block_bytes(self.shape, self.compute_size) * self.patches
         inputs = self.shape.hidden * self.compute_size * self.sample_tokens * self.shape.layers
         vision = self.shape.vision
         seen = 0.0
         if not self.model.freeze_vision and not self.model.lora_rank:
             each = vision.hidden * self.compute_size * self.patches
-            seen = vision.depth * (each if self.model.gradient_checkpointing else kept_vision)
+            seen = vision.depth * (each if self.model.gradient_checkpointing else vision_layer)
         scores = SCORED * min(CHUNK, self.sample_tokens) * self.shape.vocabulary
-        working = max(WORKING * kept_text + self.attention, WORKING * kept_vision, scores)
-        activations = inputs if self.model.gradient_checkpointing else kept_text * self.shape.layers
+        working = max(WORKING * text_layer + self.attention, WORKING * vision_layer, scores)
+        activations = inputs if self.model.gradient_checkpointing else text_layer * self.shape.layers
         return {
             "gradients": self.gradients,
             "gathered": self.gathered,

@@ -46,7 +46,7 @@ class SpaceSize(BaseModel):
 
 
 class Units(BaseModel):
-    """``…_per_core`` are of one core of the machine that was measured."""
+    """``…_per_core`` are of a single core of the machine that was measured."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

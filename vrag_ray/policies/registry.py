@@ -47,7 +47,7 @@ class InstructionError(VragError):
 
 
 class UnknownAgentError(VragError):
-    """A name that is no agent, or one that needs a model where there is none."""
+    """A name that is no agent, or an agent that needs a model where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _instruction(agent: AgentName, config: AgentConfig) -> str:
 
 
 def _marks(config: AgentConfig, instruction: str) -> Marks:
-    """Off where an instruction of one's own lists no tools: nothing would explain the numbers before words. Raises
+    """Off where a custom instruction lists no tools: nothing would explain the numbers before words. Raises
     InstructionError where they are to be on pictures."""
     if not instruction or TOOLS_PLACE in instruction:
         return config.marks
@@ -196,7 +196,7 @@ def _shared(needs: PictureNeeds, config: AgentConfig, limits: ModelLimits) -> Pi
 
 
 def family_of(agent: AgentName, config: AgentConfig) -> ModelFamily:
-    """Of the model that ``agent`` asks; ``ready_settings`` has found that of a served model."""
+    """Of the model that ``agent`` asks; ``ready_settings`` has that of a served model."""
     return FAMILIES[config.family or FAMILY_OF_AGENT[agent]]
 
 

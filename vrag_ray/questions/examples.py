@@ -14,11 +14,11 @@ LEAST_ON_PAGE = 0.9
 """Share of a box in pixels that must be on its page: a rounded edge may pass the paper's, another paper may not."""
 
 
-def _one_or_more(value: object) -> object:
+def _as_tuple(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-GroupValues = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
+GroupValues = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 """Of one division; a text stands for one value."""
 
 

@@ -19,7 +19,7 @@ EVIDENCE_RECALL = "evidence recall"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A place that a run found or cited. ``box`` is in page fractions, None for the whole page; where they are known,
+    """A place that a run saw or cited. ``box`` is in page fractions, None for the whole page; where they are known,
     ``element`` is the box of the paragraph, table or other element around it, ``value`` that of the figure in it."""
 
     doc_id: str

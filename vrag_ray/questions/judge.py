@@ -60,9 +60,9 @@ class Judge:
     """Judges many answers at once, ``concurrency`` of them on the wire. Belongs to one event loop.
 
     ``endpoint`` says where, with which timeout, and how often a request is made again, with growing waits. A reply
-    that is no verdict is asked for again until there were ``asks`` of them. ``cache`` is a folder or object-store
-    prefix that keeps verdicts for later runs and other processes; without one they are kept while the judge lives.
-    A verdict is known by the whole request, prompt and sampling included; what failed is not kept.
+    that is no verdict is requested again until there were ``asks`` of them. ``cache`` is a folder or object-store
+    prefix that holds verdicts for later runs and other processes; without one they are held while the judge lives.
+    A verdict is known by the whole request, prompt and sampling included; what failed is not stored.
     """
 
     def __init__(
@@ -104,28 +104,28 @@ class Judge:
             return right
 
     async def _judged(self, messages: tuple[Message, ...]) -> bool:
-        said = ""
+        reply = ""
         for _ in range(self._asks):
-            said = await self._replies.reply(messages)
-            right = verdict_in(said)
+            reply = await self._replies.reply(messages)
+            right = verdict_in(reply)
             if right is not None:
                 return right
             self._malformed += 1
-            # A judge without temperature would repeat itself: the next request says what was wrong.
-            messages = (*messages, Message.of(Role.ASSISTANT, said or "(nothing)"), Message.of(Role.USER, _AGAIN))
+            # A judge without temperature would repeat itself: the next request states what was wrong.
+            messages = (*messages, Message.of(Role.ASSISTANT, reply or "(nothing)"), Message.of(Role.USER, _AGAIN))
         raise MalformedVerdictError(
             f"judge {self._endpoint.model} gave no verdict in {self._asks} replies, the last one was "
-            f"{said[-SHOWN_CHARS:]!r}: use another model as judge"
+            f"{reply[-SHOWN_CHARS:]!r}: use another model as judge"
         )
 
 
 def verdict_in(reply: str) -> bool | None:
     """The one verdict of a reply, thoughts before it aside; None where there is none or more than one."""
-    said = reply.rpartition("</think>")[2]
-    found = _VERDICT.findall(said)
-    if len(found) != 1 or len(_TAG.findall(said)) != 2 or "<think>" in said:
+    answer = reply.rpartition("</think>")[2]
+    verdicts = _VERDICT.findall(answer)
+    if len(verdicts) != 1 or len(_TAG.findall(answer)) != 2 or "<think>" in answer:
         return None
-    return bool(found[0].casefold() == "true")
+    return bool(verdicts[0].casefold() == "true")
 
 
 def _messages(question: str, references: Sequence[str], answer: str) -> tuple[Message, ...]:

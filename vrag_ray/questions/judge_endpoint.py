@@ -63,7 +63,7 @@ class JudgeEndpoint:
         await self._client.close()
 
     async def reply(self, messages: Sequence[Message]) -> str:
-        """The words of one reply; none of one that was cut off or has another form than a chat completion. Raises
+        """The words of one reply; none of a reply that was cut off or has another form than a chat completion. Raises
         JudgeError where there is none to be had."""
         import openai
 
@@ -117,12 +117,12 @@ class JudgeEndpoint:
         self._requests += 1
 
 
-class _Said(BaseModel):
+class _ReplyMessage(BaseModel):
     content: str | None = None
 
 
 class _Choice(BaseModel):
-    message: _Said
+    message: _ReplyMessage
     finish_reason: str | None = None
 
 

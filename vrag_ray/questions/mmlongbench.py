@@ -85,11 +85,11 @@ def _listed(text: str) -> list[str]:
     """The members of a list as Python or JSON writes it; anything else is one member."""
     if text.strip().startswith("["):
         try:
-            found = ast.literal_eval(text.strip())
+            value = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError):
             return [text]
-        if isinstance(found, list):
-            return [str(item) for item in found]
+        if isinstance(value, list):
+            return [str(item) for item in value]
     return [text]
 
 
@@ -103,7 +103,7 @@ def _is_close(answer: float | None, reference: float | None) -> bool:
 
 def _number(text: str) -> float | None:
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    return value if math.isfinite(value) else None

@@ -42,7 +42,7 @@ class NamedPages:
 
     def document(self, name: str, which: str) -> NamedDocument:
         """Raises VragError, whose message begins with ``which``, for a file that no document or more than one answers
-        to, and for one that could not be read."""
+        to, and for a document that could not be read."""
         named = self._by_name.get(file_name(name), {})
         if not named:
             raise VragError(f"{which} is not in the collection: ingest it, or correct the name")

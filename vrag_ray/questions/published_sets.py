@@ -40,7 +40,7 @@ VIDOSEEK_LICENCE = "ViDoSeek: Apache-2.0"
 CITEVQA_LICENCE = "CiteVQA: MIT, for academic and non-commercial use; the PDFs are their owners'"
 DOCSCOPE_LICENCE = "DocScope: CC BY-NC-SA 4.0, for non-commercial use; the PDFs are their owners'"
 NECESSARY = "necessary"
-"""``necessity`` of the evidence of CiteVQA that an answer must rest on, the only one that its recall counts."""
+"""``necessity`` of the evidence of CiteVQA that an answer must rest on, the only kind that its recall counts."""
 CITEVQA_SCALE = 1000.0
 """What CiteVQA's coordinates call the width and the height of a page."""
 DOCSCOPE_DPI = 144.0
@@ -250,7 +250,7 @@ class _DocScopeRow(_Published):
 
 
 def load_questions(path: Path) -> QuestionSet:
-    """Of a published form, or of one that ``load_examples`` reads. Raises DataError that names row and field."""
+    """Of a published form, or of a form that ``load_examples`` reads. Raises DataError that names row and field."""
     if path.suffix.lower() == ".json" and isinstance(rows := _json(path), list):
         return _from_list(rows, path)
     if path.suffix.lower() == ".jsonl":
@@ -299,7 +299,7 @@ def _mmlongbench(rows: Sequence[object], path: Path) -> QuestionSet:
 
 def _slidevqa(rows: Sequence[object], path: Path) -> tuple[Example, ...]:
     """A deck is a PDF named as the deck is, its slides the pages."""
-    found = tuple(
+    examples = tuple(
         Example(
             uid=f"slidevqa-{row.deck_name}-{row.qa_id}",
             question=row.question,
@@ -311,13 +311,13 @@ def _slidevqa(rows: Sequence[object], path: Path) -> tuple[Example, ...]:
         )
         for row in checked(rows, _SlideVqaRow, path)
     )
-    unique((example.uid for example in found), path)
-    return found
+    unique((example.uid for example in examples), path)
+    return examples
 
 
 def _financebench(rows: Sequence[object], path: Path) -> tuple[Example, ...]:
     """A report is a PDF of its name. Each evidence text is a gold place."""
-    found = tuple(
+    examples = tuple(
         Example(
             uid=row.financebench_id,
             question=row.question,
@@ -330,8 +330,8 @@ def _financebench(rows: Sequence[object], path: Path) -> tuple[Example, ...]:
         )
         for row in checked(rows, _FinanceBenchRow, path)
     )
-    unique((example.uid for example in found), path)
-    return found
+    unique((example.uid for example in examples), path)
+    return examples
 
 
 def _citevqa(rows: Sequence[object], path: Path) -> QuestionSet:

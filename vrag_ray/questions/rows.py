@@ -28,17 +28,17 @@ class Strict(BaseModel):
 
 def checked(rows: Iterable[object], model: type[Row], path: Path) -> list[Row]:
     """Each row, counted from 1, as a ``model``. Raises ``DataError`` for the first that is none."""
-    found: list[Row] = []
+    models: list[Row] = []
     for number, row in enumerate(rows, start=1):
         try:
-            found.append(model.model_validate(row))
+            models.append(model.model_validate(row))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise DataError(
                 f"{path}: row {number}: {f'{where}: ' if where else ''}{validation_message(first)}"
             ) from error
-    return found
+    return models
 
 
 def unique(uids: Iterable[str], path: Path) -> None:

@@ -83,7 +83,7 @@ def described(view: RunView) -> str:
     nodes = [
         f"{node.id}, {HEADS[node.kind]} from {' and '.join(node.parents)}" for node in view.graph.nodes if node.parents
     ]
-    counts = f"{counted(len(view.kept), 'picture')} kept, {len(view.dropped)} dropped"
+    counts = f"{counted(len(view.remembered), 'picture')} kept, {len(view.dropped)} dropped"
     return f"Memory graph: the question, {'; '.join(nodes) or 'nothing yet'}; {counts}"
 
 
@@ -93,8 +93,8 @@ def megapixels(pixels: int) -> str:
 
 
 def node_energy(view: RunView, node_id: str) -> float:
-    """Energy of the node's kept pictures together."""
-    return sum(picture.energy for (owner, _), picture in view.kept.items() if owner == node_id)
+    """Energy of the node's remembered pictures together."""
+    return sum(picture.energy for (owner, _), picture in view.remembered.items() if owner == node_id)
 
 
 def _lines(node: MemoryNode) -> list[str]:
@@ -140,13 +140,13 @@ def _box(
 
 
 def _pictures(view: RunView, node: MemoryNode, x: float, y: float, palette: Palette) -> Iterator[str]:
-    """A square for each remembered picture: full where it is kept, struck out where it was dropped."""
+    """A square for each picture: full where it is remembered, struck out where it was dropped."""
     visual = [index for index, item in enumerate(node.items) if item.visual]
     if not visual:
         return
     for place, index in enumerate(visual):
         left = x + place * (GLYPH + 5)
-        in_memory = (node.id, index) in view.kept
+        in_memory = (node.id, index) in view.remembered
         fill = palette.accent if in_memory else "none"
         yield (
             f'<rect x="{left:.1f}" y="{y:.1f}" width="{GLYPH:.0f}" height="{GLYPH:.0f}" rx="2" fill="{fill}" '
@@ -157,7 +157,7 @@ def _pictures(view: RunView, node: MemoryNode, x: float, y: float, palette: Pale
                 f'<path d="M{left:.1f} {y + GLYPH:.1f}L{left + GLYPH:.1f} {y:.1f}" stroke="{palette.quiet}" '
                 'stroke-width="1.5"/>'
             )
-    pixels = sum(picture.pixels for (owner, _), picture in view.kept.items() if owner == node.id)
+    pixels = sum(picture.pixels for (owner, _), picture in view.remembered.items() if owner == node.id)
     share = f"energy {node_energy(view, node.id):.2f} · {megapixels(pixels)}" if pixels else "no pixels"
     yield _text(x, y + GLYPH + LINE - 1, share, palette.quiet, size=11)
 

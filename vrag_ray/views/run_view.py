@@ -45,7 +45,7 @@ class StepState(StrEnum):
 class Step:
     """One reply of the policy and what came of it. ``begun`` and ``ended`` are seconds since the run began.
 
-    ``thoughts`` and ``said`` grow piece by piece; ``events`` are all others, in order.
+    ``thoughts`` and ``reply`` grow piece by piece; ``events`` are all others, in order.
     """
 
     number: int
@@ -53,14 +53,15 @@ class Step:
     ended: float
     state: StepState = StepState.RUNNING
     thoughts: str = ""
-    said: str = ""
+    reply: str = ""
     events: tuple[Event, ...] = ()
     usage: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run up to some event. ``graph`` is what the agent remembered by then, ``kept`` the pixels of its pictures.
+    """A run up to some event. ``graph`` is what the agent remembered by then, ``remembered`` the pixels of its
+    pictures.
 
     ``dropped`` are pictures that were remembered and have no place in the context now. ``answer`` and ``failure`` end
     a run; ``problems`` are errors that did not.
@@ -73,7 +74,7 @@ class RunView:
     max_steps: int = 0
     steps: tuple[Step, ...] = ()
     graph: MemoryGraph = field(default_factory=lambda: MemoryGraph.start(""))
-    kept: Mapping[ItemKey, Allotment] = field(default_factory=dict)
+    remembered: Mapping[ItemKey, Allotment] = field(default_factory=dict)
     dropped: frozenset[ItemKey] = frozenset()
     budget: BudgetEvent | None = None
     answer: AnswerEvent | None = None
@@ -115,7 +116,7 @@ class RunView:
                 view = replace(view, graph=view.graph.memorize(event.node_id, event.summary, event.items))
             case BudgetEvent():
                 allotted = {(picture.node_id, picture.index): picture for picture in event.kept}
-                view = replace(view, kept=allotted, dropped=view.dropped - allotted.keys(), budget=event)
+                view = replace(view, remembered=allotted, dropped=view.dropped - allotted.keys(), budget=event)
             case PruneEvent():
                 gone = {(picture.node_id, picture.index) for picture in event.dropped}
                 view = replace(view, dropped=view.dropped | gone)
@@ -159,13 +160,13 @@ def _within(step: Step, event: Event) -> Step:
         case ThinkEvent():
             return replace(step, thoughts=step.thoughts + event.content)
         case ContentEvent():
-            return replace(step, said=step.said + event.content)
+            return replace(step, reply=step.reply + event.content)
         case UsageEvent():
             added = {name: step.usage.get(name, 0) + count for name, count in event.usage.items()}
             return replace(step, usage={**step.usage, **added})
         case ErrorEvent(terminal=False):
             # The reply began anew: its pieces so far are void.
-            return replace(step, thoughts="", said="", events=(*step.events, event))
+            return replace(step, thoughts="", reply="", events=(*step.events, event))
         case _:
             return replace(step, events=(*step.events, event))
 

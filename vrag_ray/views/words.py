@@ -107,14 +107,14 @@ def _page_text(page: ReadPage) -> str:
 
 
 def unsupported_lines(answer: str, sentences: Iterable[CheckedSentence]) -> Iterator[str]:
-    """What of an answer stands in none of its sources, and the sentence that says it."""
+    """What of an answer stands in none of its sources, and its sentence."""
     for sentence in sentences:
         if sentence.missing:
-            said = ", ".join(f'"{fact}"' for fact in sentence.missing)
+            facts = ", ".join(f'"{fact}"' for fact in sentence.missing)
             where = (
                 "its source" if len(sentence.citations) == 1 else "its sources" if sentence.citations else "any source"
             )
-            yield f"not in {where}: {said} ({shortened(' '.join(answer[sentence.start : sentence.end].split()))})"
+            yield f"not in {where}: {facts} ({shortened(' '.join(answer[sentence.start : sentence.end].split()))})"
         elif sentence.entailed is False:
             words = shortened(" ".join(answer[sentence.start : sentence.end].split()))
             yield f"the model finds that its sources do not say: {words}"
@@ -123,7 +123,7 @@ def unsupported_lines(answer: str, sentences: Iterable[CheckedSentence]) -> Iter
 def computed_lines(sentences: Iterable[CheckedSentence]) -> Iterator[str]:
     """How figures of an answer follow from those of its sources."""
     for sentence in sentences:
-        yield from (f"computed: {said}" for said in sentence.computed)
+        yield from (f"computed: {formula}" for formula in sentence.computed)
 
 
 def titled(where: Place) -> str:

@@ -43,7 +43,7 @@ class TextEmbedder:
         self.residence = Residence("cpu", sum(tensor.nbytes for tensor in weights.tensors.values()))
 
     def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Share of the wordpieces that are words to this English model: known ones of Latin letters and digits.
+        """Share of the wordpieces that are words to this English model: known wordpieces of Latin letters and digits.
 
         Of other scripts its vocabulary has single letters only (about 250 of the Chinese characters, the Greek,
         Cyrillic, Arabic … alphabets), so that such a word is spelled or unknown, never read. Pieces without a letter

@@ -97,11 +97,11 @@ def _package_folder() -> Path:
 def _hub_cache_folder() -> Path:
     from huggingface_hub import try_to_load_from_cache
 
-    found = [try_to_load_from_cache(REPOSITORY, name) for name in (MODEL_FILE, TOKENIZER_FILE)]
-    for path in found:
+    cached = [try_to_load_from_cache(REPOSITORY, name) for name in (MODEL_FILE, TOKENIZER_FILE)]
+    for path in cached:
         if not isinstance(path, str):
             raise _UnusableError("not in it")
-    return Path(str(found[0])).parent
+    return Path(str(cached[0])).parent
 
 
 def _hub_folder() -> Path:

@@ -54,7 +54,7 @@ class Gve(QwenVlEmbedding):
         return replace(super().vllm_plan(), sees=pictures, lacks=frozenset({Modality.CLIP}))
 
     def clip_size(self) -> dict[str, int]:
-        # This processor's limits are those of one frame.
+        # This processor's limits are those of a single frame.
         return {"shortest_edge": self.min_pixels, "longest_edge": self.frame_pixels}
 
     def clip_metadata(self, times: Sequence[float]) -> dict[str, object]:

@@ -83,14 +83,14 @@ class LateInteraction(Architecture):
         pictures = [*content.frames]
         if content.picture is not None:
             pictures.append(content.picture)
-        found = [Prompt(self.page_text(), picture=picture) for picture in pictures]
-        if not query and not found:
+        prompts = [Prompt(self.page_text(), picture=picture) for picture in pictures]
+        if not query and not prompts:
             raise EmbedError(f"{self.source.name} embeds pictures and clips as passages, not words alone")
-        if query and (content.text.strip() or not found):
+        if query and (content.text.strip() or not prompts):
             words = cut_to(self.words(content.text), self.tokenizer, MAX_QUERY_TOKENS)
             text, start = self.query_text(words)
-            found.insert(0, Prompt(text, (start, start + len(words))))
-        return tuple(found)
+            prompts.insert(0, Prompt(text, (start, start + len(words))))
+        return tuple(prompts)
 
     def encode(self, prompts: Sequence[Prompt]) -> Inputs:
         pictures = [prompt.picture for prompt in prompts if prompt.picture is not None]
@@ -112,8 +112,8 @@ class LateInteraction(Architecture):
         ]
 
     def token_vectors(self, model: PreTrainedModel, inputs: Inputs) -> torch.Tensor:
-        found: torch.Tensor = model(**inputs).embeddings
-        return found
+        vectors: torch.Tensor = model(**inputs).embeddings
+        return vectors
 
     def embedding(self, prompt: Prompt, output: TokenVectors) -> Embedding:
         if prompt.picture is None:

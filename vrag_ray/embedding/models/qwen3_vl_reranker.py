@@ -92,12 +92,12 @@ class Qwen3VlReranker:
 
     def score(self, query: Content, passages: Sequence[Content]) -> list[float]:
         query_side = self._side(query, "the query")
-        found = [self._side(passage, f"passage {place}") for place, passage in enumerate(passages)]
+        sides = [self._side(passage, f"passage {place}") for place, passage in enumerate(passages)]
         with self._lock:
             return [
                 score
-                for start in range(0, len(found), self._batch)
-                for score in self._scored(query_side, found[start : start + self._batch])
+                for start in range(0, len(sides), self._batch)
+                for score in self._scored(query_side, sides[start : start + self._batch])
             ]
 
     def _scored(self, query: _Side, passages: Sequence[_Side]) -> list[float]:

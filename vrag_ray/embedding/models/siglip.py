@@ -40,13 +40,13 @@ class Siglip(Architecture):
     """
 
     kind = "siglip"
-    has_one_size = True
+    has_fixed_size = True
 
     def __init__(self, source: ModelSource, config: SpaceConfig) -> None:
         from transformers import AutoProcessor
 
         super().__init__(source, config)
-        if self.has_one_size and config.max_pixels is not None:
+        if self.has_fixed_size and config.max_pixels is not None:
             raise VragError(f"{source.name} sees pictures of one size: leave `max_pixels` out")
         read: Callable[..., ProcessorMixin] = AutoProcessor.from_pretrained
         self.processor = read(source.folder)
@@ -128,7 +128,7 @@ class Siglip2(Siglip):
     """Pictures of any aspect (NaFlex): at most ``num_patches`` patches, their padding masked."""
 
     kind = "siglip2"
-    has_one_size = False
+    has_fixed_size = False
 
     def __init__(self, source: ModelSource, config: SpaceConfig) -> None:
         super().__init__(source, config)

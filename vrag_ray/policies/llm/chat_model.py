@@ -35,7 +35,7 @@ class ModelDownError(VragError):
 
 
 class ModelBusyError(ModelDownError):
-    """The model's server takes no more requests for the moment: the same one may pass after ``retry_after_s``."""
+    """The model's server takes no more requests for the moment: the same request may pass after ``retry_after_s``."""
 
     status = 429
     type = "rate_limit_error"
@@ -67,7 +67,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One reply wanted. ``session`` names the conversation, so that its turns can meet the same prefix cache.
+    """A request for one reply. ``session`` names the conversation, so that its turns can meet the same prefix cache.
 
     ``thinking`` switches the model's own thinking phase where it has one; None leaves it to the model. ``adapter``
     names a LoRA adapter of the server. ``form`` is what the reply has to be, where the server can hold it to that.

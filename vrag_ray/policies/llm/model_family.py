@@ -136,8 +136,8 @@ def _config_file(model: str, *, fetch: bool) -> Path | None:
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     try:
-        found = hf_hub_download(model, CONFIG) if fetch else try_to_load_from_cache(model, CONFIG)
+        path = hf_hub_download(model, CONFIG) if fetch else try_to_load_from_cache(model, CONFIG)
     except (OSError, ValueError):
         # Not on the hub, not a name of it, or no way there: the node that serves the model may know it.
         return None
-    return Path(found) if isinstance(found, str) else None
+    return Path(path) if isinstance(path, str) else None

@@ -35,9 +35,9 @@ LOADING_POLL_S = 1.0
 PROBE_TIMEOUT_S = 10.0
 """Of the question whose models a server has."""
 NO_KEY = "EMPTY"
-"""Sent where no key is set: servers of one's own want none, and the SDK insists on one."""
+"""Sent where no key is set: private servers need none, and the SDK insists on a key."""
 FINISHES = ("length", "content_filter")
-"""Ends of a reply that are passed on as they are; every other one is ``stop``."""
+"""Ends of a reply that are passed on as they are; every other end is ``stop``."""
 
 
 @dataclass(slots=True)
@@ -281,7 +281,7 @@ def _refusal(error: APIStatusError) -> Refusal:
 
 
 async def _chunks(stream: AsyncStream[ChatCompletionChunk]) -> AsyncGenerator[ChatCompletionChunk]:
-    """The pieces of a reply; a server that does not stream sends all of it as one."""
+    """The pieces of a reply; a server that does not stream sends a single piece."""
     from openai.types.chat import ChatCompletionChunk
 
     if not stream.response.headers.get("content-type", "").startswith("application/json"):
@@ -351,8 +351,8 @@ def _take(chunk: ChatCompletionChunk, heard: _Heard) -> Delta | None:
 
 def _reasoning(extra: dict[str, object]) -> str:
     """Servers disagree on the name."""
-    found = extra.get("reasoning_content") or extra.get("reasoning")
-    return found if isinstance(found, str) else ""
+    reasoning = extra.get("reasoning_content") or extra.get("reasoning")
+    return reasoning if isinstance(reasoning, str) else ""
 
 
 def _call_json(name: str, arguments: str) -> str:

@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
     from tokenizers import AddedToken, Tokenizer
 
-TURNS_KEPT = 1024
+CACHED_TURNS = 1024
 
 
 class TurnTokenizer:
     """Gives the ids that ``tokenizer`` gives a whole text, without special tokens added.
 
-    The ids of the last ``TURNS_KEPT`` turns are kept, four bytes a token. A text is cut behind each ``turn_end``; it
-    is not cut at all where that token's neighbours decide how it is read, or it how they are. What else it
+    The ids of the last ``CACHED_TURNS`` turns are cached, four bytes a token. A text is cut behind each ``turn_end``;
+    it is not cut at all where that token's neighbours decide how it is read, or it how they are. What else it
     does must not depend on where in a text a piece stands, as in the Qwen families. Any thread may call it.
     """
 
     def __init__(self, tokenizer: Tokenizer, turn_end: str) -> None:
         self._tokenizer = tokenizer
         self._end = turn_end if _stands_alone(turn_end, tokenizer.get_added_tokens_decoder().values()) else ""
-        self._kept = lru_cache(TURNS_KEPT)(self._turn)
+        self._cached = lru_cache(CACHED_TURNS)(self._turn)
 
     def ids(self, text: str) -> tuple[int, ...]:
         if not self._end:
             return tuple(self._turn(text))
         *turns, rest = text.split(self._end)
-        return tuple(chain.from_iterable((*(self._kept(turn + self._end) for turn in turns), self._kept(rest))))
+        return tuple(chain.from_iterable((*(self._cached(turn + self._end) for turn in turns), self._cached(rest))))
 
     def _turn(self, text: str) -> array[int]:
         # Several times as fast as a transformers tokenizer, which also keeps where in the text each token was.

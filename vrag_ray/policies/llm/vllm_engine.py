@@ -193,14 +193,14 @@ class VllmEngine:
         """
         for last_try in (not prompt.pictures, True):
             request_id = uuid.uuid4().hex
-            said = lacking = False
+            answered = lacking = False
             try:
                 async for output in self._engine.generate(
                     self._model_input(prompt), parameters, request_id, lora_request=lora
                 ):
-                    lacking = not (last_try or said) and output.outputs[0].finish_reason == "error"
+                    lacking = not (last_try or answered) and output.outputs[0].finish_reason == "error"
                     if not lacking:
-                        said = True
+                        answered = True
                         yield output
             finally:
                 await self._engine.abort(request_id)

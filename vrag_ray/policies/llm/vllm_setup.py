@@ -100,7 +100,7 @@ def engine_arguments(config: VllmConfig) -> AsyncEngineArgs:
     if config.max_images:
         arguments["limit_mm_per_prompt"] = {"image": config.max_images, "video": 0}
     else:
-        # Of a model that sees, the eyes are then not even loaded; of one without, this says nothing.
+        # Of a model that sees, the eyes are then not even loaded; for a model without eyes, this has no effect.
         arguments["language_model_only"] = True
     if config.tensor_parallel > 1 and config.num_gpus > 0:
         # Ranks as Ray actors, because only they can take the GPUs of the replica's placement group.

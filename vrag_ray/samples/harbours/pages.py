@@ -25,8 +25,8 @@ class SheetLine(StrEnum):
 
 
 def draw_prose(canvas: Canvas, harbour: Harbour) -> None:
-    said = WORDINGS[harbour.language].opened.format(name=harbour.name, opened=harbour.opened)
-    canvas.paragraph(MARGIN, 140, canvas.width - 2 * MARGIN, said, _BODY)
+    sentence = WORDINGS[harbour.language].opened.format(name=harbour.name, opened=harbour.opened)
+    canvas.paragraph(MARGIN, 140, canvas.width - 2 * MARGIN, sentence, _BODY)
 
 
 def draw_table(canvas: Canvas, harbour: Harbour) -> Mapping[tuple[Quantity, int], Area]:
@@ -69,11 +69,11 @@ def draw_facts_slide(canvas: Canvas, harbour: Harbour) -> Area:
 def draw_sheet(canvas: Canvas, harbour: Harbour) -> Mapping[SheetLine, Area]:
     canvas.text(60, 96, "CRANE SHEET", Style(21, Face.BOLD, INK))
     canvas.text(60, 130, f"Harbour of {harbour.name}", Style(14, colour=INK))
-    said = f"Crane of {harbour.name} inspected on {harbour.inspected}"
-    inspected = canvas.text(60, 156, said, Style(14, colour=INK))
+    line = f"Crane of {harbour.name} inspected on {harbour.inspected}"
+    inspected = canvas.text(60, 156, line, Style(14, colour=INK))
     canvas.line((60, 172), (535, 172), INK, 1.2)
-    said = f"Load test: the crane of {harbour.name} lifted {harbour.load_t} tonnes"
-    load = canvas.text(60, 190 + 13.5, said, Style(13.5))
+    line = f"Load test: the crane of {harbour.name} lifted {harbour.load_t} tonnes"
+    load = canvas.text(60, 190 + 13.5, line, Style(13.5))
     canvas.text(60, 190 + 13.5 * 2.45, "and held them for ten minutes. Passed.", Style(13.5))
     return {SheetLine.INSPECTED: inspected, SheetLine.LOAD: load}
 

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from tests.support.pictures import grey_png
 from tests.support.ui_gateway import Told
 from tests.support.ui_pages import RUN, opened_page, pictures_on, texts
-from ui.asked_picture import chosen
+from ui.question_picture import chosen
 from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import MAX_PICTURE_BYTES, RunRequest, data_url
 

@@ -20,7 +20,7 @@ _ROUND, _SENT = "picture_round", "picture_sent"
 
 
 @dataclass(frozen=True, slots=True)
-class AskedPicture:
+class QuestionPicture:
     """A file as it was chosen. ``problem`` says why it cannot be sent; empty where it can."""
 
     name: str
@@ -29,18 +29,18 @@ class AskedPicture:
     problem: str = ""
 
 
-def chosen(name: str, data: bytes) -> AskedPicture:
+def chosen(name: str, data: bytes) -> QuestionPicture:
     """``data`` as a picture to ask with, as far as its first bytes tell."""
     problem = ""
     if len(data) > MAX_PICTURE_BYTES:
         problem = f"{name} has more than {MAX_PICTURE_BYTES >> 20} MiB: choose a smaller picture."
     elif not _looks_like_a_picture(data):
         problem = f"{name} is no PNG, JPEG or WebP: choose another file."
-    return AskedPicture(name, data_url(data) if not problem else "", len(data), problem)
+    return QuestionPicture(name, data_url(data) if not problem else "", len(data), problem)
 
 
-def picker() -> AskedPicture | None:
-    """The button that adds one, and the one that is added."""
+def picker() -> QuestionPicture | None:
+    """The button that adds a picture, and the picture that is added."""
     with st.popover("Add a picture", icon=":material/add_photo_alternate:"):
         file = st.file_uploader(
             "A picture that the question is about",
@@ -52,7 +52,7 @@ def picker() -> AskedPicture | None:
     return chosen(file.name, file.getvalue()) if file is not None else None
 
 
-def preview(picture: AskedPicture) -> None:
+def preview(picture: QuestionPicture) -> None:
     """What will be sent, with a way to take it back."""
     if picture.problem:
         st.error(plain(picture.problem))
