@@ -108,8 +108,8 @@ class System(Protocol):
         ...
 
     async def frame_elements(self, doc_id: str, seconds: float) -> PageElements:
-        """What is said, written and shown, and when, in the clip of a video around a second. Raises NotFoundError (404)
-        for what is no video, and for a second that it has not."""
+        """What is spoken, written and shown, and when, in the clip of a video around a second. Raises NotFoundError
+        (404) for what is no video, and for a second that it has not."""
         ...
 
     async def frame_png(self, doc_id: str, seconds: float) -> bytes:

@@ -67,7 +67,7 @@ class SearchRequest(Request):
 
     @field_validator("queries")
     @classmethod
-    def _one_of_query_and_queries(cls, queries: list[str] | None, info: ValidationInfo) -> list[str] | None:
+    def _query_or_queries(cls, queries: list[str] | None, info: ValidationInfo) -> list[str] | None:
         # `query` is absent from the data when it failed its own check: that error stands alone.
         if "query" not in info.data or "picture" not in info.data:
             return queries

@@ -24,8 +24,8 @@ class SearchRecord(BaseModel):
     """One result. ``type`` is ``text``, ``image`` or ``video``, and ``file_path`` leads to bytes of that type.
 
     An image is the page or picture, drawn. A video is the whole file that was ingested; ``t_start`` and ``t_end``
-    (seconds from its start) bound the clip that was found. ``content`` is the text of the passage that matched: all of
-    a text result, the words found in a picture or clip.
+    (seconds from its start) bound the clip. ``content`` is the text of the passage that matched: all of
+    a text result, the words in a picture or clip.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -82,7 +82,7 @@ class VragMcp(MCPServer[dict[str, object]]):
 
 
 def _problems(error: ValidationError) -> str:
-    """Every argument at fault, with its value and what is wanted."""
+    """Every argument at fault, with its value and what is expected."""
     return "; ".join(
         f"{'.'.join(map(str, detail['loc']))}: {validation_message(detail)}"
         + ("" if detail["type"] == "missing" else f", not {shortened(repr(detail['input']), 60)}")

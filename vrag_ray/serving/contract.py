@@ -162,7 +162,7 @@ class RunPart(Protocol):
     async def state(self) -> AgentState: ...
 
     async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
-        """The id of the run: a new one, or ``request.run_id`` where that run exists with the same question.
+        """The id of the run: a new id, or ``request.run_id`` where that run exists with the same question.
 
         ``picture`` is the one of ``request``, decoded; ``request`` itself comes without it.
         """
@@ -212,7 +212,8 @@ class DocumentPart(Protocol):
         ...
 
     async def list_documents(self, limit: int, offset: int, collection: str = "") -> DocumentsPage:
-        """Of one collection, by default of the main one. Raises InvalidError for one that there is not."""
+        """Of one collection, by default of the main collection. Raises InvalidError where there is no such
+        collection."""
         ...
 
     async def document_info(self, doc_id: str) -> DocumentInfo: ...

@@ -1,4 +1,4 @@
-"""Server-sent events: how one is written, and how a silent stream is kept alive."""
+"""Server-sent events: how an event is written, and how a silent stream stays alive."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class HeartbeatPump(Generic[T]):
 
     def _awaited(self) -> asyncio.Task[T | None]:
         if self._next is None:
-            self._next = asyncio.ensure_future(self._one())
+            self._next = asyncio.ensure_future(self._next_item())
         return self._next
 
-    async def _one(self) -> T | None:
+    async def _next_item(self) -> T | None:
         return await anext(self._source, None)
 
     async def stop(self) -> None:

@@ -69,14 +69,14 @@ class ServedSystem:
         if request.picture is not None:
             picture = await self.pictures.png(sent_file(request.picture, "picture"), "picture")
         scope = SearchScope(request.top_k, request.mode, request.filter, collection_names(request.collection))
-        found = await self.parts.search.search(request.queries_with(picture), scope)
-        answer = found.answer
+        reply = await self.parts.search.search(request.queries_with(picture), scope)
+        answer = reply.answer
         return SearchResponse(
             results=[[search_hit(hit) for hit in hits] for hits in answer.results],
             shards_ok=answer.shards_ok,
             shards_total=answer.shards_total,
             mode=answer.mode,
-            retrieval_profile=found.profile,
+            retrieval_profile=reply.profile,
             collection_version=answer.collection_version,
             collections=list(answer.collections),
             notices=list(answer.notices),

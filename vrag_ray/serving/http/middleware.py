@@ -177,7 +177,7 @@ class LimitBody:
             event = await receive()
             received += len(event.get("body", b""))
             if received > limit:
-                # FastAPI passes this one on as it is; any other exception would become a 400.
+                # FastAPI passes this exception on as it is; any other would become a 400.
                 raise HTTPException(413, message)
             return event
 

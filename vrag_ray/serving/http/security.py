@@ -44,7 +44,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """The rule for every request. Keys are kept as digests, so that comparing takes the same time for any input."""
+    """The rule for every request. Keys are stored as digests, so that comparing takes the same time for any input."""
 
     key_digests: tuple[bytes, ...] = ()
     allow_open: bool = False
@@ -58,7 +58,7 @@ class Security:
         """Read ``VRAG_API_KEYS`` (comma separated).
 
         ``callers_own`` says whether the environment is that of the shell that starts the service; where it may not be,
-        having no keys must be asked for. Raises VragError where nothing would protect the service.
+        a service without keys must be requested. Raises VragError where nothing would protect the service.
         """
         text = (os.environ if environment is None else environment).get(KEYS_VARIABLE, "")
         keys = [key.strip() for key in text.split(",") if key.strip()]

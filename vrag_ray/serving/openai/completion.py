@@ -44,24 +44,24 @@ async def _added_up(head: Head, source: AsyncGenerator[Piece | Ending]) -> ChatC
         else:
             end = piece
     assert end is not None, "a source ends with an Ending or raises"
-    content += end.said.content or ""
-    calls = tuple(with_changes(call, {"index": None}) for call in end.said.tool_calls or ())
-    said = Message(
+    content += end.message.content or ""
+    calls = tuple(with_changes(call, {"index": None}) for call in end.message.tool_calls or ())
+    message = Message(
         role="assistant",
         content=None if calls and not content.strip() else content,
-        reasoning_content=think + (end.said.reasoning_content or "") or None,
+        reasoning_content=think + (end.message.reasoning_content or "") or None,
         tool_calls=calls or None,
-        annotations=end.said.annotations,
-        evidence=end.said.evidence,
-        sentences=end.said.sentences,
-        notices=end.said.notices,
+        annotations=end.message.annotations,
+        evidence=end.message.evidence,
+        sentences=end.message.sentences,
+        notices=end.message.notices,
     )
     return ChatCompletion(
         id=head.id,
         created=head.created,
         model=head.model,
         system_fingerprint=end.weights or None,
-        choices=(Choice(message=said, finish_reason=end.finish),),
+        choices=(Choice(message=message, finish_reason=end.finish),),
         usage=end.usage,
     )
 

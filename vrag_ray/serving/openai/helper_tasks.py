@@ -296,8 +296,8 @@ def _questions(body: ChatCompletionRequest, text: str) -> list[str]:
 def _beside(text: str) -> list[str]:
     """What stands in ``text`` beside the order for a title; nothing where it is the order alone."""
     order = _TITLE.search(text)
-    found = (_BEHIND.match(text, order.end()) if order is not None else None) or _BESIDE.search(text.rstrip())
-    return [next(filter(None, found.groups())).strip(_MARKS)] if found is not None else []
+    match = (_BEHIND.match(text, order.end()) if order is not None else None) or _BESIDE.search(text.rstrip())
+    return [next(filter(None, match.groups())).strip(_MARKS)] if match is not None else []
 
 
 def _turns(text: str) -> list[str]:

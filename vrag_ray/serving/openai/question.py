@@ -132,22 +132,22 @@ def _standalone(question: str, earlier: Sequence[str]) -> str:
     would be too long for a request."""
     if wants_passage(question):
         return question
-    found = standalone(question, [without_courtesy(text) for text in earlier if len(text) <= MAX_TURN_CHARS])
-    return found if len(found) <= MAX_CHARS else question
+    rewritten = standalone(question, [without_courtesy(text) for text in earlier if len(text) <= MAX_TURN_CHARS])
+    return rewritten if len(rewritten) <= MAX_CHARS else question
 
 
 def with_context(question: str, others: Sequence[ChatMessage]) -> str:
-    """``question`` and, below it, what was said before, within ``MAX_CHARS``. Long messages are cut at a word."""
+    """``question`` and, below it, the earlier messages, within ``MAX_CHARS``. Long messages are cut at a word."""
     earlier = [
         (message.role, cut(_text_of(message), MAX_TURN_CHARS)) for message in others if _text_of(message).strip()
     ]
     rules = [f"\nsystem: {text}" for role, text in earlier if role in ("system", "developer")]
     turns = [f"\n{role}: {text}" for role, text in earlier if role not in ("system", "developer")]
     room = MAX_CHARS - len(question) - len(_HEADING)
-    kept_rules, room = _fitting(rules, room)
-    kept_turns, _ = _fitting(turns[::-1], room)
-    turns_kept = [*kept_rules, *kept_turns[::-1]]
-    return question + _HEADING + "".join(turns_kept) if turns_kept else question
+    fitting_rules, room = _fitting(rules, room)
+    fitting_turns, _ = _fitting(turns[::-1], room)
+    context = [*fitting_rules, *fitting_turns[::-1]]
+    return question + _HEADING + "".join(context) if context else question
 
 
 def cut(text: str, limit: int) -> str:
@@ -194,13 +194,13 @@ def _documents(messages: Sequence[ChatMessage], question: int) -> Iterator[str]:
             if number != question and isinstance(part, ImageContent) and is_data_url(part.image_url.url):
                 continue
             try:
-                found = referenced(part, f"messages.{number}.content.{index}")
+                reference = referenced(part, f"messages.{number}.content.{index}")
             except InvalidError:
                 if number == question:
                     raise
                 continue
-            if not isinstance(found, InlinePicture):
-                yield found.doc_id
+            if not isinstance(reference, InlinePicture):
+                yield reference.doc_id
 
 
 def _narrowed(given: SearchFilter | None, documents: list[str]) -> SearchFilter | None:

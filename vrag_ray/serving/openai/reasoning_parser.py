@@ -16,7 +16,7 @@ _ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What was said since the last piece. An empty one says that the reply has begun."""
+    """The text since the last piece. An empty piece marks the begin of the reply."""
 
     think: str = ""
     content: str = ""
@@ -88,8 +88,8 @@ class ReasoningParser:
 
     def _until(self, tag: str, then: _Mode) -> str:
         """What certainly stands before ``tag``; with the tag itself the mode changes."""
-        before, found, after = self._held.partition(tag)
-        if found:
+        before, separator, after = self._held.partition(tag)
+        if separator:
             self._held = after
             self._mode = then
             self._breaks_dropped = tag == END_THINK

@@ -21,7 +21,7 @@ from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.openai.citations import Links, evidence_of, marked, with_footnotes
 from vrag_ray.serving.openai.detached import detached
 from vrag_ray.serving.openai.reasoning_parser import Piece, ReasoningParser, parted
-from vrag_ray.serving.openai.responses import CachedTokens, FinishReason, Said, ToolCall, Usage
+from vrag_ray.serving.openai.responses import AssistantMessage, CachedTokens, FinishReason, ToolCall, Usage
 from vrag_ray.types import Completion, VragError
 from vrag_ray.types.redaction import scrub
 from vrag_ray.views.words import Narrator
@@ -31,9 +31,9 @@ _OUT_OF_BUDGET = (RunStatus.MAX_STEPS, RunStatus.DEADLINE)
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The last of a reply. ``said`` adds to the pieces before; ``weights`` is the version of the model's weights."""
+    """The last of a reply. ``message`` adds to the pieces before; ``weights`` is the version of the model's weights."""
 
-    said: Said
+    message: AssistantMessage
     finish: FinishReason
     usage: Usage
     weights: str = ""
@@ -90,7 +90,7 @@ async def from_run(
 async def immediate_reply(text: str) -> AsyncGenerator[Piece | Ending]:
     """A reply that needs neither a run nor a model."""
     yield Piece()
-    yield Ending(Said(content=text), "stop", Usage())
+    yield Ending(AssistantMessage(content=text), "stop", Usage())
 
 
 async def from_model(model: ModelPart, request: ChatRequest) -> AsyncGenerator[Piece | Ending]:
@@ -98,8 +98,8 @@ async def from_model(model: ModelPart, request: ChatRequest) -> AsyncGenerator[P
     parser = ReasoningParser(calls_functions=bool(request.tools))
     heard = ""
     thought = False
-    async with model_reply(model, request) as said:
-        async for delta in said:
+    async with model_reply(model, request) as deltas:
+        async for delta in deltas:
             if isinstance(delta, Completion):
                 yield _ending(delta, parser, heard, thought=thought)
                 return
@@ -126,13 +126,13 @@ async def at_once(source: AsyncGenerator[Piece | Ending]) -> AsyncGenerator[Piec
 @asynccontextmanager
 async def model_reply(model: ModelPart, request: ChatRequest) -> AsyncIterator[AsyncGenerator[Delta | Completion]]:
     """The reply of the model. It ends with a ``Completion``. Raises BrokenReplyError for a model that is lost after its
-    first words, ModelLostError for one that is lost before."""
+    first words, ModelLostError for a model that is lost before."""
 
     async def pieces() -> AsyncGenerator[Delta | Completion]:
         began = False
         try:
-            async with aclosing(model.chat(request)) as said:
-                async for delta in said:
+            async with aclosing(model.chat(request)) as deltas:
+                async for delta in deltas:
                     if isinstance(delta, Delta) and delta.trouble:
                         raise ModelLostError(delta.trouble)
                     yield delta
@@ -166,18 +166,18 @@ def _ending(whole: Completion, parser: ReasoningParser, heard: str, *, thought: 
     )
     cut: FinishReason = "content_filter" if whole.finish == "content_filter" else "stop"
     finish: FinishReason = "tool_calls" if calls else "length" if whole.finish == "length" else cut
-    said = Said(
+    message = AssistantMessage(
         content=content or None,
         reasoning_content=think or None,
         tool_calls=calls or None,
         notices=whole.notices or None,
     )
-    return Ending(said, finish, usage_of(whole.usage), whole.weights)
+    return Ending(message, finish, usage_of(whole.usage), whole.weights)
 
 
-def answer_of(event: AnswerEvent | RunRecord, links: Links, notices: Sequence[str] = ()) -> Said:
+def answer_of(event: AnswerEvent | RunRecord, links: Links, notices: Sequence[str] = ()) -> AssistantMessage:
     """The answer of a run with its citations."""
-    return Said(
+    return AssistantMessage(
         content=with_footnotes(event.answer, event.citations, links) if links.footnotes else event.answer,
         annotations=marked(event.answer, event.citations, links),
         evidence=evidence_of(event.citations, links),

@@ -17,7 +17,7 @@ from vrag_ray.serving.openai.citations import Links
 from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending, answer_of, at_once, finish_of, usage_of
 from vrag_ray.serving.openai.response_requests import ResponseRequest, ResponseStatus
-from vrag_ray.serving.openai.responses import Evidence, FinishReason, Said, ToolCall, Usage
+from vrag_ray.serving.openai.responses import AssistantMessage, Evidence, FinishReason, ToolCall, Usage
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
 
@@ -67,9 +67,9 @@ class ResponseHead:
         }
         return body | more
 
-    def ended(self, finish: FinishReason, said: Said, output: Sequence[Json], usage: Usage) -> Json:
+    def ended(self, finish: FinishReason, message: AssistantMessage, output: Sequence[Json], usage: Usage) -> Json:
         """The response of a reply that came to its end, ``completed`` or cut and so ``incomplete``."""
-        own = _fields_of(said)
+        own = _fields_of(message)
         if finish not in ("length", "content_filter"):
             return self.body("completed", output, usage, **own)
         reason = "max_output_tokens" if finish == "length" else finish
@@ -108,13 +108,13 @@ class _Growing:
         self.text += text
         yield self.event("response.output_text.delta", **self.place, content_index=0, delta=text, logprobs=[])
 
-    def end(self, said: Said) -> Iterator[Json]:
+    def end(self, message: AssistantMessage) -> Iterator[Json]:
         """What the ending adds, and the end of every item."""
-        if said.reasoning_content:
-            yield from self.think(said.reasoning_content)
-        if said.content:
-            yield from self.say(said.content)
-        annotations = annotations_of(said)
+        if message.reasoning_content:
+            yield from self.think(message.reasoning_content)
+        if message.content:
+            yield from self.say(message.content)
+        annotations = annotations_of(message)
         if self.open == "message":
             for number, annotation in enumerate(annotations):
                 yield self.event(
@@ -122,7 +122,7 @@ class _Growing:
                     annotation=annotation,
                 )  # fmt: skip
         yield from self._closed(annotations)
-        for call in said.tool_calls or ():
+        for call in message.tool_calls or ():
             yield from self._called(call)
 
     def _opened(self, kind: str) -> Iterator[Json]:
@@ -215,9 +215,9 @@ async def _events(growing: _Growing, source: AsyncGenerator[Piece | Ending]) -> 
                 for event in growing.say(piece.content) if piece.content else ():
                     yield event
                 continue
-            for event in growing.end(piece.said):
+            for event in growing.end(piece.message):
                 yield event
-            body = head.ended(piece.finish, piece.said, growing.output, piece.usage)
+            body = head.ended(piece.finish, piece.message, growing.output, piece.usage)
             yield growing.event(f"response.{body['status']}", response=body)
 
 
@@ -229,9 +229,9 @@ def stored_response(record: RunRecord, links: Links, created: int) -> Json:
         return head.body("cancelled", [], usage)
     if record.error:
         return head.body("failed", [], usage, error={"code": "server_error", "message": record.error})
-    said = answer_of(record, links)
-    item = message_item(f"msg_{head.id}_0", said.content or "", annotations_of(said))
-    return head.ended(finish_of(record.status), said, [item], usage)
+    message = answer_of(record, links)
+    item = message_item(f"msg_{head.id}_0", message.content or "", annotations_of(message))
+    return head.ended(finish_of(record.status), message, [item], usage)
 
 
 def seconds_of(started_at: str) -> int:
@@ -242,13 +242,13 @@ def seconds_of(started_at: str) -> int:
         return int(time.time())
 
 
-def annotations_of(said: Said) -> list[JsonValue]:
+def annotations_of(message: AssistantMessage) -> list[JsonValue]:
     """A ``url_citation`` for each mark, with page and box beside OpenAI's fields, and a ``file_citation`` for each
     document, at its first mark."""
-    evidence: dict[str, Evidence] = {each.url: each for each in said.evidence or ()}
+    evidence: dict[str, Evidence] = {each.url: each for each in message.evidence or ()}
     annotations: list[JsonValue] = []
     documents: dict[str, JsonValue] = {}
-    for mark in said.annotations or ():
+    for mark in message.annotations or ():
         place = mark.url_citation
         shown: Json = {"type": "url_citation", **place.model_dump(mode="json")}
         source = evidence.get(place.url)
@@ -288,11 +288,11 @@ def reasoning_item(item_id: str, thoughts: str) -> Json:
     return {"id": item_id, "type": "reasoning", "summary": [{"type": "summary_text", "text": thoughts}]}
 
 
-def _fields_of(said: Said) -> Json:
+def _fields_of(message: AssistantMessage) -> Json:
     """This server's own fields of an answer."""
-    evidence: list[JsonValue] = [each.model_dump(mode="json") for each in said.evidence or ()]
-    sentences: list[JsonValue] = [each.model_dump(mode="json") for each in said.sentences or ()]
-    return {"evidence": evidence, "sentences": sentences, "notices": list(said.notices or ())}
+    evidence: list[JsonValue] = [each.model_dump(mode="json") for each in message.evidence or ()]
+    sentences: list[JsonValue] = [each.model_dump(mode="json") for each in message.sentences or ()]
+    return {"evidence": evidence, "sentences": sentences, "notices": list(message.notices or ())}
 
 
 def _usage(usage: Usage) -> Json:

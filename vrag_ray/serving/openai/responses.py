@@ -90,7 +90,7 @@ class Evidence(_Sparse):
     collection: str = ""
 
 
-class Said(_Sparse):
+class AssistantMessage(_Sparse):
     """A message of the assistant, or a piece of one."""
 
     role: Literal["assistant"] | None = None
@@ -131,7 +131,7 @@ class Usage(_Sparse):
         )
 
 
-class Message(Said):
+class Message(AssistantMessage):
     """A whole message of the assistant. Its content is null, and not absent, where there is none."""
 
     @model_serializer(mode="wrap")
@@ -160,12 +160,12 @@ class ChatCompletion(_Sparse):
 
 class ChunkChoice(_Outgoing):
     index: int = 0
-    delta: Said
+    delta: AssistantMessage
     finish_reason: FinishReason | None = None
 
 
 class ChatCompletionChunk(_Sparse):
-    """One event of the stream; ``choices`` is empty in the one that tells the usage."""
+    """One event of the stream; ``choices`` is empty in the event with the usage."""
 
     id: str
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"

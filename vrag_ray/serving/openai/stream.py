@@ -19,7 +19,7 @@ from vrag_ray.serving.event_stream import HEARTBEAT, HeartbeatPump
 from vrag_ray.serving.openai.detached import detached
 from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending
-from vrag_ray.serving.openai.responses import ChatCompletionChunk, ChunkChoice, Said
+from vrag_ray.serving.openai.responses import AssistantMessage, ChatCompletionChunk, ChunkChoice
 from vrag_ray.types import VragError
 from vrag_ray.types.copies import with_changes
 
@@ -41,21 +41,21 @@ class Head:
 async def chunks(
     head: Head, source: AsyncGenerator[Piece | Ending], *, include_usage: bool
 ) -> AsyncGenerator[ChatCompletionChunk]:
-    """The reply in chunks: its role, what is said, why it ended, and the usage where that is wanted."""
+    """The reply in chunks: its role, its text, why it ended, and the usage where that is requested."""
     begun = False
     async with aclosing(source):
         async for piece in source:
             if not begun:
-                yield _chunk(head, Said(role="assistant", content=""))
+                yield _chunk(head, AssistantMessage(role="assistant", content=""))
                 begun = True
             if isinstance(piece, Piece):
                 if piece.think or piece.content:
-                    said = Said(content=piece.content or None, reasoning_content=piece.think or None)
-                    yield _chunk(head, said)
+                    message = AssistantMessage(content=piece.content or None, reasoning_content=piece.think or None)
+                    yield _chunk(head, message)
                 continue
-            if piece.said != Said():
-                yield _chunk(head, piece.said)
-            last = ChunkChoice(delta=Said(), finish_reason=piece.finish)
+            if piece.message != AssistantMessage():
+                yield _chunk(head, piece.message)
+            last = ChunkChoice(delta=AssistantMessage(), finish_reason=piece.finish)
             yield _of(head, (last,), weights=piece.weights)
             if include_usage:
                 yield with_changes(_of(head, ()), {"usage": piece.usage})
@@ -128,8 +128,8 @@ class ReplyResponse(StreamingResponse, Generic[T]):
             self._stream.close()
 
 
-def _chunk(head: Head, said: Said) -> ChatCompletionChunk:
-    return _of(head, (ChunkChoice(delta=said),))
+def _chunk(head: Head, message: AssistantMessage) -> ChatCompletionChunk:
+    return _of(head, (ChunkChoice(delta=message),))
 
 
 def _of(head: Head, choices: tuple[ChunkChoice, ...], weights: str = "") -> ChatCompletionChunk:

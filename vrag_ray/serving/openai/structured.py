@@ -22,7 +22,7 @@ from vrag_ray.serving.errors import UpstreamError
 from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending, model_reply, usage_of
 from vrag_ray.serving.openai.requests import ChatCompletionRequest, FunctionChoice
-from vrag_ray.serving.openai.responses import CalledFunction, Said, ToolCall
+from vrag_ray.serving.openai.responses import AssistantMessage, CalledFunction, ToolCall
 from vrag_ray.types import Completion, InvalidError
 from vrag_ray.types.copies import with_changes
 
@@ -58,7 +58,7 @@ class ReplySchema:
 
 
 def reply_schema(body: ChatCompletionRequest) -> ReplySchema | None:
-    """The schema that ``body`` holds its reply to; None for words. Raises InvalidError for one that is no JSON schema,
+    """The schema that ``body`` holds its reply to; None for words. Raises InvalidError for what is no JSON schema,
     and where a function has to be called that the request does not have."""
     schema = _of_functions(body) or _of_format(body)
     if schema is not None:
@@ -106,18 +106,20 @@ async def answer_as_json(
             if isinstance(piece, Piece):
                 yield piece
                 continue
-            text = f"Question: {question}\n\nAnswer: {piece.said.content}"
+            text = f"Question: {question}\n\nAnswer: {piece.message.content}"
             request = ChatRequest(
                 messages=(_message(Role.SYSTEM, _instruction(INSTRUCTION, schema)), _message(Role.USER, text)),
                 sampling=Sampling(temperature=0.0),
             )
             whole = await _filled(model, request, schema)
             end = _ended(whole, schema)
-            length = len(end.said.content or "")
-            marks = tuple(mark.at(length, length) for mark in piece.said.annotations or ())
-            notices = (*(piece.said.notices or ()), *(end.said.notices or ())) or None
-            said = with_changes(end.said, {"annotations": marks, "evidence": piece.said.evidence, "notices": notices})
-            yield Ending(said, end.finish, piece.usage.plus(end.usage), piece.weights)
+            length = len(end.message.content or "")
+            marks = tuple(mark.at(length, length) for mark in piece.message.annotations or ())
+            notices = (*(piece.message.notices or ()), *(end.message.notices or ())) or None
+            message = with_changes(
+                end.message, {"annotations": marks, "evidence": piece.message.evidence, "notices": notices}
+            )
+            yield Ending(message, end.finish, piece.usage.plus(end.usage), piece.weights)
 
 
 async def call_of(model: ModelPart, request: ChatRequest, schema: ReplySchema) -> AsyncGenerator[Piece | Ending]:
@@ -132,9 +134,9 @@ async def call_of(model: ModelPart, request: ChatRequest, schema: ReplySchema) -
 def _ended(whole: Completion, schema: ReplySchema) -> Ending:
     notices = whole.notices or None
     if schema.functions:
-        said = Said(tool_calls=(schema.call(whole.text),), notices=notices)
-        return Ending(said, "tool_calls", usage_of(whole.usage), whole.weights)
-    return Ending(Said(content=whole.text, notices=notices), "stop", usage_of(whole.usage), whole.weights)
+        message = AssistantMessage(tool_calls=(schema.call(whole.text),), notices=notices)
+        return Ending(message, "tool_calls", usage_of(whole.usage), whole.weights)
+    return Ending(AssistantMessage(content=whole.text, notices=notices), "stop", usage_of(whole.usage), whole.weights)
 
 
 async def _filled(model: ModelPart, request: ChatRequest, schema: ReplySchema) -> Completion:

@@ -53,10 +53,10 @@ class ServedEvidence:
     ) -> SearchAnswer:
         scope = SearchScope(top_k, HYBRID, filter, self._collections)
         try:
-            found = await self._searches.search([query if picture is None else Query(query, picture)], scope)
+            reply = await self._searches.search([query if picture is None else Query(query, picture)], scope)
         except VragError as error:
             raise VragError(scrub(str(error))) from error
-        answer: SearchAnswer = found.answer
+        answer: SearchAnswer = reply.answer
         results = tuple(tuple(replace(hit, uri=public_uri(hit.uri)) for hit in hits) for hits in answer.results)
         return replace(answer, results=results)
 

@@ -1,4 +1,4 @@
-"""Searches over every served collection, each kept at its newest version."""
+"""Searches over every served collection, each at its newest version."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ServedCollections(JoinedSearches):
     async def loaded(self, *, must_load: bool = False) -> None:
         """Returns once every collection is loaded, or could not be, after ``FIRST_LOAD_S`` at the latest.
 
-        ``must_load``: raise what kept the main collection from loading.
+        ``must_load``: raise what hindered the main collection from loading.
         """
         tries = [asyncio.create_task(member.tried()) for member in self._members.values()]
         await asyncio.wait(tries, timeout=FIRST_LOAD_S)
@@ -85,7 +85,7 @@ class ServedCollections(JoinedSearches):
             reranking = reranked(self._settings, chosen, self._library, self._reranker)
             search = partial(reranking.search, top_k=scope.top_k, mode=scope.mode, filter=scope.filter)
             answers = await asyncio.gather(*map(search, groups))
-        # A notice may quote what a model's loader said of its folder.
+        # A notice may quote the message of a model's loader about its folder.
         answers = [replace(answer, notices=tuple(map(scrub, answer.notices))) for answer in answers]
         first = await self._federated.member(answers[0].collections[0])
         return [ProfiledAnswer(answer, first.snapshot.legs.profile) for answer in answers]

@@ -1,4 +1,4 @@
-"""The retriever of one served collection: started in the background, and kept at the collection's newest version."""
+"""The retriever of one served collection: started in the background, and always at the collection's newest version."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def local_parts(settings: Settings, *, must_load: bool = False) -> AsyncIterator[Parts]:
-    """The parts, with all collections loaded that can be. ``must_load``: raise what kept the main one from loading."""
+    """The parts, with all collections loaded that can be. ``must_load``: raise what hindered the main collection from
+    loading."""
     collections = ServedCollections(settings, _start_retriever)
     documents = Documents(settings, collections.refresh, ingest_in_child)
     model = endpoint_model(settings)

@@ -8,7 +8,7 @@ import time
 from collections import deque
 
 TICK_S = 0.02
-KEPT_TICKS = 3000
+MEASURED_TICKS = 3000
 """One minute."""
 
 
@@ -16,7 +16,7 @@ class LoopLag:
     """Sleeps for a moment, over and over, and notes by how much it wakes too late. Start it on the loop it watches."""
 
     def __init__(self) -> None:
-        self._late: deque[float] = deque(maxlen=KEPT_TICKS)
+        self._late: deque[float] = deque(maxlen=MEASURED_TICKS)
         self._task = asyncio.get_running_loop().create_task(self._watch(), name="loop-lag")
 
     def p99_s(self) -> float:

@@ -1,1 +1,1 @@
-"""Runs of agents under way and finished: started, followed, rated and kept."""
+"""Runs of agents under way and finished: started, followed, rated and stored."""

@@ -29,29 +29,29 @@ class FeedbackStore:
         self._folder = folder
 
     def put(self, record: RunRecord, feedback: Feedback) -> RatedRun:
-        """Keep what is said of a finished run; a second word on the same run replaces the first."""
+        """Store the feedback on a finished run; a second verdict on the same run replaces the first."""
         rated = rated_run(record, feedback)
         write_atomically(self._path(record.run_id), rated.model_dump_json())
         return rated
 
     def get(self, run_id: str) -> RatedRun:
         """Raises NotFoundError for a run that nobody rated."""
-        found = _read(self._path(run_id))
-        if found is None:
+        stored = _read(self._path(run_id))
+        if stored is None:
             raise NotFoundError(f"run {run_id} has no feedback")
-        return found
+        return stored
 
     def all(self) -> list[RatedRun]:
         """Newest first; a file that cannot be read is left out, and the log says which."""
-        found = [rated for path in self._folder.glob("*.json") if (rated := _read(path)) is not None]
-        return sorted(found, key=lambda rated: rated.rated_at, reverse=True)
+        stored = [rated for path in self._folder.glob("*.json") if (rated := _read(path)) is not None]
+        return sorted(stored, key=lambda rated: rated.rated_at, reverse=True)
 
     def _path(self, run_id: str) -> Path:
         return self._folder / f"{run_id}.json"
 
 
 def rated_run(record: RunRecord, feedback: Feedback) -> RatedRun:
-    """What is to be kept. A run's own answer and pages count as right only where a reader liked them."""
+    """The record to store. A run's own answer and pages count as right only where a reader liked them."""
     liked = feedback.rating is Rating.UP
     cited = [
         citation
@@ -76,7 +76,7 @@ def rated_run(record: RunRecord, feedback: Feedback) -> RatedRun:
 def unified_lines(rated: Iterable[RatedRun]) -> Iterator[str]:
     """Those whose right answer is known, as lines of the unified data set form, which training and evaluation read.
 
-    Questions about a picture are left out: it is not kept, and without it they ask for something else.
+    Questions about a picture are left out: it is not stored, and without it they ask for something else.
     """
     for run in rated:
         if not run.right_answer or run.picture_sha256:

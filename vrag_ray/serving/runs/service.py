@@ -1,4 +1,4 @@
-"""Runs under way: started, followed, cancelled, ended by their deadline, and then kept. Plain asyncio."""
+"""Runs under way: started, followed, cancelled, ended by their deadline, and then stored. Plain asyncio."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class RunService:
         self._finished: Counter[str] = Counter()
 
     def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
-        """The id of a new run, or of the one that ``request.run_id`` names if it has the same question."""
+        """The id of a new run, or of the run that ``request.run_id`` names if it has the same question."""
         agent = request.agent or self._default_agent
         request = with_changes(request, {"agent": agent})
         run_id = request.run_id or uuid.uuid4().hex
@@ -140,13 +140,13 @@ class RunService:
     def list(self, limit: int) -> RunsPage:
         live = [self.summary(run_id) for run_id in self._live] + self._store.live_elsewhere()
         live.sort(key=lambda run: run.started_at, reverse=True)
-        # A run that has just been kept is, for a moment, both.
+        # A run that has just been stored is, for a moment, both.
         ids = {run.run_id for run in live}
         runs = live + [run for run in self._store.summaries() if run.run_id not in ids]
         return RunsPage(runs=runs[:limit], total=len(runs))
 
     async def cancel(self, run_id: str) -> FetchedRun:
-        """End a run and wait until it is kept. One that has ended stays as it is."""
+        """End a run and wait until it is stored. A run that has ended stays as it is."""
         live = self._live.get(run_id)
         if live is not None and live.task is not None:
             live.task.cancel()

@@ -96,7 +96,7 @@ class RunStore:
         return self._summaries[run_id]
 
     def load(self, run_id: str) -> StoredRun:
-        """Raises NotFoundError for a run that was never here or is no longer kept."""
+        """Raises NotFoundError for a run that was never here or is no longer stored."""
         if not self.has(run_id):
             raise NotFoundError(f"there is no run of this id; the last {self._keep} finished ones are kept")
         try:
@@ -112,15 +112,15 @@ class RunStore:
 
     def live(self, run_id: str) -> RunSummary | None:
         """Of a run that has a log; None where there is none, or none any longer."""
-        found = self._live_log(run_id)
-        if found is None:
+        live_log = self._live_log(run_id)
+        if live_log is None:
             return None
-        return with_changes(found.summary, {"last_event_id": found.events[-1].seq if found.events else -1})
+        return with_changes(live_log.summary, {"last_event_id": live_log.events[-1].seq if live_log.events else -1})
 
     def live_elsewhere(self) -> list[RunSummary]:
         """Of the runs that other replicas run; those that a crash left unfinished are closed by it."""
-        found = (self._live_log(path.stem) for path in sorted(self._folder.glob("*.events")))
-        return [log.summary for log in found if log is not None and log.owner != self._owners.me]
+        logs = (self._live_log(path.stem) for path in sorted(self._folder.glob("*.events")))
+        return [log.summary for log in logs if log is not None and log.owner != self._owners.me]
 
     async def follow(self, run_id: str, after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:
         """Every event above ``after`` of a run in another replica, as they come, until it ends."""
@@ -161,7 +161,7 @@ class RunStore:
             await asyncio.sleep(LOOK_FOR_END_S)
 
     def discard(self, run_id: str) -> None:
-        """Forget a run that has ended and cannot be kept: its log would say that it goes on."""
+        """Forget a run that has ended and cannot be stored: its log would state that it goes on."""
         self._events_path(run_id).unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -173,17 +173,17 @@ class RunStore:
         if not _NAME.match(run_id):
             return None
         try:
-            found = read_log(path)
+            live_log = read_log(path)
         except FileNotFoundError:
             return None
-        if found is None:
+        if live_log is None:
             log.warning("the run log %s cannot be read and is removed", path.name)
             path.unlink(missing_ok=True)
             return None
-        if self._owners.is_alive(found.owner):
-            return found
+        if self._owners.is_alive(live_log.owner):
+            return live_log
         if not self._path(run_id).exists():
-            self._close_interrupted(found)
+            self._close_interrupted(live_log)
         path.unlink(missing_ok=True)
         return None
 
@@ -224,10 +224,10 @@ class RunStore:
         self._summaries = OrderedDict((summary.run_id, summary) for summary in known)
         self._forget_oldest()
 
-    def _close_interrupted(self, found: ReadLog) -> None:
-        end = final_error(found.events, "the server was restarted during this run: ask again")
-        ended = with_changes(found.summary, {"status": RunStatus.ERROR.value, "last_event_id": end.seq})
-        record = bare_record(found.summary, RunStatus.ERROR, (*found.events, end), end.message)
+    def _close_interrupted(self, live_log: ReadLog) -> None:
+        end = final_error(live_log.events, "the server was restarted during this run: ask again")
+        ended = with_changes(live_log.summary, {"status": RunStatus.ERROR.value, "last_event_id": end.seq})
+        record = bare_record(live_log.summary, RunStatus.ERROR, (*live_log.events, end), end.message)
         self._write(StoredRun(summary=ended, record=record))
         self._remember(ended)
 

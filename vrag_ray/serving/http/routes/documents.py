@@ -166,7 +166,7 @@ async def frame_elements(
     t: Annotated[float, Path(ge=0, le=10**7, allow_inf_nan=False, description="Seconds from the start.")],
     gate: GateDep,
 ) -> PageElements:
-    """What is said, written and shown, and when, in the clip of a video around ``t``."""
+    """What is spoken, written and shown, and when, in the clip of a video around ``t``."""
     return await gate.system.frame_elements(doc_id, t)
 
 

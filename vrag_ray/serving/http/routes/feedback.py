@@ -1,4 +1,4 @@
-"""All that was said of runs: to look at, and to evaluate and train with."""
+"""All feedback on runs: to look at, and to evaluate and train with."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ async def _chat(body: ResponseRequest, gate: Gate) -> ChatCompletionRequest:
 
 
 async def _earlier(response_id: str | None, gate: Gate) -> Sequence[Mapping[str, JsonValue]]:
-    """Question and answer of the run that a request follows. Its question holds what that one followed."""
+    """Question and answer of the run that a request follows. Its question holds what that run followed."""
     if response_id is None:
         return ()
     fetched = await _run(response_id, gate)

@@ -69,7 +69,7 @@ async def rate_run(run_id: RunId, body: Feedback, gate: GateDep) -> RatedRun:
 
 @router.get("/{run_id}/feedback", response_model=RatedRun)
 async def rating(run_id: RunId, gate: GateDep) -> RatedRun:
-    """What was said of a run; 404 where nobody said anything."""
+    """The feedback on a run; 404 where there is none."""
     return await gate.system.parts.runs.rating(run_id)
 
 
