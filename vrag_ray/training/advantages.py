@@ -39,20 +39,20 @@ def ancestors(graph_parents: Mapping[str, Sequence[str]], node: str) -> frozense
     ``graph_parents`` is in order of creation. A parent that is unknown, the node itself or created later is no parent.
     """
     place = {name: number for number, name in enumerate(graph_parents)}
-    found: set[str] = set()
+    reached: set[str] = set()
     open_nodes = [node] if node in place else []
     while open_nodes:
         current = open_nodes.pop()
-        if current in found:
+        if current in reached:
             continue
-        found.add(current)
+        reached.add(current)
         earlier = (
             graph_parent
             for graph_parent in graph_parents[current]
             if place.get(graph_parent, len(place)) < place[current]
         )
         open_nodes.extend(earlier)
-    return frozenset(found)
+    return frozenset(reached)
 
 
 def ggpo_keep(
@@ -66,8 +66,9 @@ def ggpo_keep(
 
     ``mu_t = 1[r = 1] * 1[v_t not in P_ans] + 1[r = 0] * 1[v_t in R_val]``: of a success only what the answer rests on
     is learnt (``P_ans``, all ancestors of the answer), of a failure all but the searches that found something relevant
-    (``valuable``). ``success`` is the judge's verdict, not the shaped reward. The answer's own segment is always kept.
-    A segment without a node (None: a reply that was refused) is a dead end of a success and a fault of a failure.
+    (``valuable``). ``success`` is the judge's verdict, not the shaped reward. The answer's own segment is always
+    learnt. A segment without a node (None: a reply that was refused) is a dead end of a success and a fault of a
+    failure.
     """
     path = ancestors(graph_parents, answer_id) if answer_id is not None else frozenset()
     if success:

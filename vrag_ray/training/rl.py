@@ -185,14 +185,14 @@ class Session:
         rounds = 1 + (config.rollout.refill if dynamic else 0)
         tasks = self.environment.tasks(config.examples)
         share = len(ranks.share(range(count)))
-        found: Groups = []
+        sampled: Groups = []
         for again in range(rounds):
             own = ranks.share(chosen(tasks, count, seed=config.seed, step=step * rounds + again))
-            groups = await self._run(own[: share - len(found)], config.rollout.group, f"{config.seed}/{step}")
-            found += [group for group in groups if not dynamic or _teaches(group)]
-            if len(found) >= share:
+            groups = await self._run(own[: share - len(sampled)], config.rollout.group, f"{config.seed}/{step}")
+            sampled += [group for group in groups if not dynamic or _teaches(group)]
+            if len(sampled) >= share:
                 break
-        return found
+        return sampled
 
     async def _run(self, tasks: Sequence[Task], group: int, seed: str) -> Groups:
         rollout = self.config.rollout
@@ -257,7 +257,7 @@ def _graded(metrics: Mapping[str, float]) -> str:
 
 
 def _limited(metrics: Mapping[str, float]) -> str:
-    """Said only where there is something to mend; a step without any run has no share."""
+    """Reported only where there is something to mend; a step without any run has no share."""
     count = metrics[ENGINE_LIMITED]
     share = metrics.get(f"{ENGINE_LIMITED}_share", 0.0)
     return f", {count:.0f} runs ({share:.0%}) cut short by the engine's limits" if count else ""

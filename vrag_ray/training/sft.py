@@ -1,4 +1,4 @@
-"""Supervised fine-tuning: the model learns to say what recorded runs said, on the agent's tokens only."""
+"""Supervised fine-tuning: the model learns the replies of recorded runs, on the agent's tokens only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What supervised fine-tuning learns: the replies of recorded runs, and of conversations that name no model.
 
 Recorded runs (Parquet) have the tokens that were sampled. Conversations have words and pictures; here they become the
-tokens with which the model that learns them is asked in serving, by its own chat template and image processor.
+tokens that the model that learns them is given in serving, by its own chat template and image processor.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ def read_replies(path: Path, form: ChatFormat, expand_image_tokens: ExpandImageT
 
     Raises ``VragError`` that names file, row and field of what cannot be read, and where nothing is left to learn.
     """
-    found = within(_calls(path, form, expand_image_tokens), limit)
-    if found.left_out and not found.calls:
+    replies = within(_calls(path, form, expand_image_tokens), limit)
+    if replies.left_out and not replies.calls:
         raise VragError(
-            f"{path}: all {found.left_out} replies have more than {limit} tokens with their prompts (the longest "
-            f"{found.longest}): raise max_length as far as the model's positions allow"
+            f"{path}: all {replies.left_out} replies have more than {limit} tokens with their prompts (the longest "
+            f"{replies.longest}): raise max_length as far as the model's positions allow"
         )
-    if not found.calls:
+    if not replies.calls:
         raise VragError(f"{path} holds no replies to learn from")
-    return found
+    return replies
 
 
 def within(calls: Iterable[Call], limit: int) -> Replies:

@@ -20,7 +20,7 @@ from vrag_ray.questions.answer_scores import own_answer
 from vrag_ray.questions.examples import Example, GoldPage
 from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.questions.judge import Judge
-from vrag_ray.training.rewards.grader import VRAG_RL_WEIGHTS, Grader, gold_found, resolve_gold
+from vrag_ray.training.rewards.grader import VRAG_RL_WEIGHTS, Grader, gold_by_search, resolve_gold
 from vrag_ray.training.rewards.reward import Page, Reward, RewardWeights
 from vrag_ray.types import Document, DocumentKind, DocumentStatus, VragError, document_id
 
@@ -194,11 +194,11 @@ def test_a_path_that_leads_to_no_function_is_refused_before_any_run(path: str, p
 
 def test_valuable_are_the_searches_that_found_a_gold_page() -> None:
     record = record_of(MUSEUM, KEEP, SALES, KEEP, AddAnswerNode(parent_ids=("sales",), answer="15"))
-    assert gold_found(record, [ELSEWHERE, REPORT])["sales"] == {1}
-    assert gold_found(record, [ELSEWHERE]) == {}
-    assert gold_found(record, []) == {}
+    assert gold_by_search(record, [ELSEWHERE, REPORT])["sales"] == {1}
+    assert gold_by_search(record, [ELSEWHERE]) == {}
+    assert gold_by_search(record, []) == {}
     only = record_of(MUSEUM, KEEP, AddAnswerNode(parent_ids=("museum",), answer="15"))
-    assert gold_found(only, [CHART]) == {"museum": {0}}
+    assert gold_by_search(only, [CHART]) == {"museum": {0}}
 
 
 def document(

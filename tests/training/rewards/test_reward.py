@@ -12,10 +12,10 @@ from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, 
 from vrag_ray.questions.answer_scores import anls, exact_match, f1
 from vrag_ray.training.rewards.reward import (
     RewardWeights,
-    found_pages,
     mixed,
     ndcg,
     pages_by_node,
+    pages_of_searches,
     well_formed,
 )
 
@@ -100,8 +100,8 @@ def test_pages_and_form_are_read_from_what_the_run_did():
     record = run.record()
     by_node = pages_by_node(record)
     assert list(by_node) == ["a", "b"]
-    assert found_pages(record) == by_node["a"] + by_node["b"]
-    assert all(place == "p1" or place.startswith(("t", "")) for _, place in found_pages(record))
+    assert pages_of_searches(record) == by_node["a"] + by_node["b"]
+    assert all(place == "p1" or place.startswith(("t", "")) for _, place in pages_of_searches(record))
     assert well_formed(record)
     talked, _ = run_to_end(Watcher("I would search and then answer 15."), library())
     assert not well_formed(talked.record())

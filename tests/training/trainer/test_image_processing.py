@@ -75,7 +75,7 @@ def test_a_picture_is_cut_up_once(model: Path):
 
 def test_only_so_many_bytes_of_pictures_are_kept_and_all_are_still_read(model: Path, monkeypatch: pytest.MonkeyPatch):
     size = fresh(model).patches([noise_png(112, 112)])[0].values.nbytes
-    monkeypatch.setattr(module, "KEPT_BYTES", 2 * size)
+    monkeypatch.setattr(module, "CACHED_BYTES", 2 * size)
     pixels = fresh(model)
     first, _, third, last = [pixels.patches([noise_png(112, 112, seed)])[0] for seed in range(4)]
     assert pixels.patches([noise_png(112, 112, 2)])[0] is third

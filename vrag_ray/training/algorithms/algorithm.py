@@ -109,8 +109,8 @@ def run_advantages(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm)
         if not rewards.numel():
             advantages += [0.0] * len(group)
             continue
-        found = iter(group_advantages(rewards, normalize_std=algorithm.normalize_std).flatten().tolist())
-        advantages += [0.0 if run.engine_limited else next(found) for run in group]
+        of_graded = iter(group_advantages(rewards, normalize_std=algorithm.normalize_std).flatten().tolist())
+        advantages += [0.0 if run.engine_limited else next(of_graded) for run in group]
     return advantages
 
 

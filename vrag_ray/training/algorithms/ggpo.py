@@ -66,16 +66,16 @@ def masks(credit: Credit | str, success: bool) -> bool:
     return credit is (Credit.GGPO_POSITIVE if success else Credit.GGPO_NEGATIVE)
 
 
-def first_finds(found: Mapping[str, Set[int]], segment_nodes: Sequence[str | None]) -> frozenset[str]:
+def first_finds(gold_by_node: Mapping[str, Set[int]], segment_nodes: Sequence[str | None]) -> frozenset[str]:
     """The nodes whose search brought a gold page that no node before them had brought.
 
-    ``found`` holds the gold pages by node. As ``valuable`` of ``advantages.ggpo_keep`` it spares, in a failure, the
-    find and not its repetition: searching again for what is there already keeps its price.
+    ``gold_by_node`` holds the gold pages by node. As ``valuable`` of ``advantages.ggpo_keep`` it spares, in a failure,
+    the find and not its repetition: searching again for what is there already keeps its price.
     """
     known: set[int] = set()
     first: set[str] = set()
     for node in segment_nodes:
-        new = set(found.get(node, ())) - known if node is not None else set()
+        new = set(gold_by_node.get(node, ())) - known if node is not None else set()
         if new and node is not None:
             first.add(node)
         known |= new

@@ -37,5 +37,5 @@ PRESETS = {
 def assign(
     groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, _ranks: Collectives
 ) -> list[list[SegmentCredit]]:
-    """One credit a run, for all that it said."""
+    """One credit a run, for all its replies."""
     return [[SegmentCredit(advantage)] for advantage in run_advantages(groups, algorithm)]

@@ -38,7 +38,7 @@ STALE = 3
 class CreditInput:
     """What the credit of one trajectory is read from.
 
-    ``segment_nodes``: of each segment, in the order said, the node it was said for (None: a refused reply). ``found``:
+    ``segment_nodes``: of each segment, in order, the node it was generated for (None: a refused reply). ``found``:
     by node, the gold pages among what its search brought; its keys are GGPO's ``R_val``. ``gold``: how many gold pages
     the question has, 0 where nobody annotated them.
     """
@@ -74,13 +74,13 @@ def assign(
     own: dict[int, list[list[float]]] = {}
     for size in sorted(sizes):
         alike = [(row, rank) for row, rank in places if len(everywhere[rank][row]) == size]
-        found = progress_advantages(
+        credited = progress_advantages(
             [everywhere[rank][row] for row, rank in alike],
             trace=algorithm.trace,
             recall_weight=algorithm.recall_weight,
             normalize_std=algorithm.normalize_std,
         )
-        for (row, rank), group in zip(alike, found, strict=True):
+        for (row, rank), group in zip(alike, credited, strict=True):
             if rank == ranks.rank:
                 own[row] = [advantages.tolist() for advantages in group]
     return [
@@ -130,14 +130,14 @@ def progress_advantages(
     annotated = [number for number, group in enumerate(groups) if all(run.gold > 0 for run in group)]
     rewards = torch.tensor([[run.reward for run in group] for group in groups], dtype=torch.float64)
     plain = group_advantages(rewards, normalize_std=normalize_std)
-    found: list[list[Tensor]] = [
+    advantages: list[list[Tensor]] = [
         [plain[number, place].repeat(len(run.segment_nodes)) for place, run in enumerate(group)]
         for number, group in enumerate(groups)
     ]
     chosen = [groups[number] for number in annotated]
     for number, credited in zip(annotated, _of_annotated(chosen, trace, recall_weight, normalize_std), strict=True):
-        found[number] = credited
-    return found
+        advantages[number] = credited
+    return advantages
 
 
 def _of_annotated(

@@ -16,7 +16,7 @@ class ConstructConfig(Section):
     examples: str
     """Questions (JSON lines, unified JSON or Parquet)."""
     output: str
-    """Folder or object-store prefix for the runs. The same one goes on where it stopped."""
+    """Folder or object-store prefix for the runs. Construction in the same place goes on where it stopped."""
     total: int | None = Field(default=None, ge=1)
     """Runs in the balanced mix at the end; by default all that are good."""
     gateway: str

@@ -42,8 +42,8 @@ class TwoExperts:
     """The policy of one run. ``exchanges`` grows with every turn.
 
     ``frame`` is the family of the grounding expert: the numbers that it writes are turned into those of the protocol's
-    own family, relative to the same picture. A reply is kept in the protocol's plain form, thoughts first, so that
-    what is learnt from it has one form, whichever model spoke; one that cannot be read stays as it was said. An
+    own family, relative to the same picture. A reply is stored in the protocol's plain form, thoughts first, so that
+    what is learnt from it has one form, whichever model spoke; a reply that cannot be read stays as it came. An
     exchange holds what the protocol tells any policy at that point: the extra order to the grounding expert is not part
     of it.
     """
@@ -67,29 +67,29 @@ class TwoExperts:
         """Raises ``VragError`` when the expert whose turn it is cannot reply."""
         usage: Mapping[str, int] = {}
         notices: tuple[str, ...] = ()
-        found = shown_by_search(prompt)
-        if found is not None and not prompt.must_answer:
-            done = await self._grounder.complete(self._ordered(prompt, found), _unheard)
+        sighting = shown_by_search(prompt)
+        if sighting is not None and not prompt.must_answer:
+            done = await self._grounder.complete(self._ordered(prompt, sighting), _unheard)
             usage, notices = done.usage, done.notices
             text = self._crop(done, prompt)
             if text is not None:
                 self.turns = replace(self.turns, grounded=self.turns.grounded + 1)
-                return self._said(prompt, text, usage, notices)
+                return self._completion(prompt, text, usage, notices)
             self.turns = replace(self.turns, passed=self.turns.passed + 1)
         done = await self._planner.complete(prompt, _unheard)
         self.turns = replace(self.turns, planned=self.turns.planned + 1)
         both = {name: usage.get(name, 0) + done.usage.get(name, 0) for name in (*usage, *done.usage)}
-        return self._said(
+        return self._completion(
             prompt, plain_form(self._protocol, done.text, done.reasoning), both, (*notices, *done.notices)
         )
 
-    def _said(self, prompt: Prompt, text: str, usage: Mapping[str, int], notices: tuple[str, ...]) -> Completion:
+    def _completion(self, prompt: Prompt, text: str, usage: Mapping[str, int], notices: tuple[str, ...]) -> Completion:
         self.exchanges.append(Exchange(self._protocol.messages(prompt), text))
         return Completion(text=text, usage=usage, notices=notices)
 
-    def _ordered(self, prompt: Prompt, found: Sighting) -> Prompt:
+    def _ordered(self, prompt: Prompt, sighting: Sighting) -> Prompt:
         """The same prompt with the order to crop beside what the search brought."""
-        name = found.id if self._protocol.rules.names_nodes else ""
+        name = sighting.id if self._protocol.rules.names_nodes else ""
         form = self._protocol.render(Crop(information_id=name, bbox=_EXAMPLE_BOX))
         order = (
             f"Before anything else, look closer at what decides the question. Reply with one crop in the form\n{form}\n"
@@ -132,7 +132,7 @@ def plain_form(protocol: WireProtocol, text: str, reasoning: str = "") -> str:
     if reply.action is None:
         return text
     plain = _written(protocol, reply.action, reply.think or storable(reasoning))
-    # Thoughts may talk of tags: what would not be read as it was meant stays as it was said.
+    # Thoughts may talk of tags: what would not be read as it was meant stays as it came.
     return plain if protocol.parse(plain).action == reply.action else text
 
 

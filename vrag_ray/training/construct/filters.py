@@ -92,15 +92,15 @@ def _bad_crop(record: RunRecord, limits: StructureLimits) -> str:
 def shape_of(uid: str, record: RunRecord) -> Shape:
     """``actions`` are the kinds that occurred, sorted."""
     kinds = {"search": SearchEvent, "crop": CropEvent, "memorize": MemorizeEvent}
-    found = [name for name, kind in kinds.items() if any(isinstance(event, kind) for event in record.events)]
-    return Shape(uid, record.steps, tuple(sorted(found)))
+    actions = [name for name, kind in kinds.items() if any(isinstance(event, kind) for event in record.events)]
+    return Shape(uid, record.steps, tuple(sorted(actions)))
 
 
 def balanced(shapes: Iterable[Shape], total: int | None = None) -> tuple[str, ...]:
     """At most ``total`` uids, as even as can be over step counts and, within a step count, over mixes of actions.
 
-    Step counts take turns, and so do the mixes of one step count: none is ahead of another by more than one, unless
-    that one has no more to give. Which runs of a mix are taken depends on their uids alone, not on the order in which
+    Step counts take turns, and so do the mixes of one step count: none is ahead of another by more than one run, unless
+    the other has no more runs. Which runs of a mix are taken depends on their uids alone, not on the order in which
     they come. Without ``total`` all are taken.
     """
     mixes: dict[int, dict[tuple[str, ...], list[str]]] = defaultdict(lambda: defaultdict(list))

@@ -60,7 +60,7 @@ class ConstructReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One example is through: ``refused`` and ``error`` are both "" where its run is kept."""
+    """One example is through: ``refused`` and ``error`` are both "" where its run is to be learnt from."""
 
     uid: str
     refused: str

@@ -1,7 +1,7 @@
 """Constructed runs at rest: one Parquet file a run, pictures included, written whole as soon as the run is over.
 
 The file's presence is the mark that its example is finished, so a construction that was killed goes on with the rest.
-Runs that are not to be learnt from are kept too, with the reason.
+Runs that are not to be learnt from are stored too, with the reason.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ class ConstructStore:
         """All runs, those refused too, by uid."""
         import pyarrow.parquet as pq
 
-        found = []
+        outlines = []
         for name in self._files.list(RUNS):
             table = pq.read_table(io.BytesIO(self._files.read(name)), columns=["uid", "steps", "actions", "refused"])
             [row] = table.to_pylist()
-            found.append(RunOutline(Shape(row["uid"], row["steps"], tuple(row["actions"])), row["refused"]))
-        return sorted(found, key=lambda stored: stored.shape.uid)
+            outlines.append(RunOutline(Shape(row["uid"], row["steps"], tuple(row["actions"])), row["refused"]))
+        return sorted(outlines, key=lambda stored: stored.shape.uid)
 
     def chosen(self, total: int | None = None) -> tuple[str, ...]:
         """The uids of runs to learn from, in a balanced mix of at most ``total``."""

@@ -25,7 +25,7 @@ from vrag_ray.types.copies import with_changes
 class ContentReader:
     """Reads items as an ingest would show them to an embedder that asks for ``spec``.
 
-    ``collection`` is the folder of the one that pages of documents are drawn from, None where there are none.
+    ``collection`` is the folder of the collection that pages of documents are drawn from, None where there are none.
     """
 
     def __init__(self, spec: PictureSpec, collection: str | None) -> None:

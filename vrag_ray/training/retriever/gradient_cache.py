@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Encode = Callable[[], tuple["Tensor", ...]]
-"""The vectors of one part, computed anew at each call: the same ones, hence without dropout."""
+"""The vectors of one part, computed anew at each call: the same vectors, hence without dropout."""
 Loss = Callable[[Sequence[tuple["Tensor", ...]]], "Tensor"]
 """The loss of the whole batch from the vectors of this process's parts, in order."""
 
@@ -33,8 +33,8 @@ def cached_backward(parts: Sequence[Encode], loss: Loss) -> float:
     vectors = [tuple(tensor.detach().requires_grad_() for tensor in part) for part in computed]
     value = loss(vectors)
     torch.autograd.backward(value)
-    for part, found, again in zip(computed, vectors, parts, strict=True):
+    for part, leaves, again in zip(computed, vectors, parts, strict=True):
         outputs = part if len(parts) == 1 else again()
-        gradients = [torch.zeros_like(tensor) if tensor.grad is None else tensor.grad for tensor in found]
+        gradients = [torch.zeros_like(tensor) if tensor.grad is None else tensor.grad for tensor in leaves]
         torch.autograd.backward(list(outputs), gradients)
     return float(value.detach())

@@ -51,9 +51,9 @@ class Retriever:
         # Other ranks may gather the tower's weights in this pass: so must this one.
         blank = self._blank_picture() if self.sharded and "pixel_values" not in inputs.tensors else 0.0
         if self.late:
-            found = self.model(**inputs.tensors, use_cache=False)
+            output = self.model(**inputs.tensors, use_cache=False)
             # In single precision, as single vectors are: the scores of close negatives are equal in half of it.
-            vectors: Tensor = found.embeddings.float() + blank
+            vectors: Tensor = output.embeddings.float() + blank
             return (Vectors(vectors, inputs.scored),)
         inner: Callable[..., object] = inner_of(self.model)
         hidden: Tensor = getattr(inner(**inputs.tensors, use_cache=False), "last_hidden_state")  # noqa: B009
@@ -92,8 +92,8 @@ def load_retriever(config: RetrieverConfig, folder: str, *, given: str) -> PreTr
     import torch
     from transformers import AutoConfig, AutoModelForImageTextToText, ColQwen2ForRetrieval
 
-    found = AutoConfig.from_pretrained(folder)
-    kind, dtype = str(found.model_type), getattr(torch, config.model.dtype)
+    model_config = AutoConfig.from_pretrained(folder)
+    kind, dtype = str(model_config.model_type), getattr(torch, config.model.dtype)
     if kind == LATE:
         load: Callable[..., PreTrainedModel] = ColQwen2ForRetrieval.from_pretrained
         model = load(folder, dtype=dtype)

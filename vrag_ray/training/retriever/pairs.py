@@ -76,7 +76,7 @@ class _ItemRow(Strict):
     labels: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _is_one_thing(self) -> _ItemRow:
+    def _has_one_content(self) -> _ItemRow:
         if not (self.text.strip() or self.picture or self.doc):
             raise ValueError("is empty: give text, picture, or doc and page")
         if self.picture and self.doc:
@@ -127,12 +127,12 @@ def read_pairs(path: Path, *, collection: bool) -> Pairs:
                 )
             if item.picture and not known.setdefault(item.picture, Path(item.picture).is_file()):
                 raise DataError(f"{path}: row {number}: there is no picture {item.picture}")
-    found = _joined([pair for pair in pairs if pair is not None])
-    if not found:
+    joined = _joined([pair for pair in pairs if pair is not None])
+    if not joined:
         raise DataError(
             f"{path} holds no pair to learn from{f': no page of {left_out} runs is known' * bool(left_out)}"
         )
-    return Pairs(found, left_out)
+    return Pairs(joined, left_out)
 
 
 def _pair(row: _PairRow, folder: Path) -> Pair:

@@ -102,13 +102,13 @@ def prepared(batch: Batch, read: Read, form: Form, ranks: Collectives, budget: i
         for place in ranks.share(kind):
             item = items[place]
             kinds.setdefault((place < count, bool(item.picture or item.doc)), []).append(place)
-    found = []
+    passes = []
     for (queries, _), places in kinds.items():
         contents = read([items[place] for place in places])
         for part in parts([[form.tokens(content)] for content in contents], budget):
             inputs = form.inputs([contents[number] for number in part], queries=queries)
-            found.append(Part(tuple(places[number] for number in part), inputs))
-    return found
+            passes.append(Part(tuple(places[number] for number in part), inputs))
+    return passes
 
 
 def everywhere(

@@ -23,12 +23,12 @@ def train_loop(values: Mapping[str, object]) -> None:
     """What Ray Train runs in each worker; ``values`` are those of a ``RetrieverConfig``."""
     config = RetrieverConfig.model_validate(values)
     with local_copy(config.model.path) as source, local_copy(config.pairs) as pairs:
-        found = read_pairs(pairs, collection=config.collection is not None)
+        training_pairs = read_pairs(pairs, collection=config.collection is not None)
         processor = load_processor(config, str(source), given=config.model.path)
         with ContentReader(spec_of(processor, config, str(source)), config.collection) as reader:
-            reader.check(found.pairs)
+            reader.check(training_pairs.pairs)
             batches = Batches(
-                found.pairs,
+                training_pairs.pairs,
                 batch=config.batch,
                 queries=config.queries,
                 hard_negatives=config.hard_negatives,
@@ -36,7 +36,7 @@ def train_loop(values: Mapping[str, object]) -> None:
             )
             steps = config.steps or config.epochs * batches.steps_an_epoch
             worker = start_worker(config, str(source), processor, steps)
-            _train(worker, batches, steps, str(found), reader)
+            _train(worker, batches, steps, str(training_pairs), reader)
 
 
 def _train(worker: RetrieverWorker, batches: Batches, steps: int, description: str, reader: ContentReader) -> None:

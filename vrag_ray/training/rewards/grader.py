@@ -22,10 +22,10 @@ from vrag_ray.training.rewards.reward import (
     Page,
     Reward,
     RewardWeights,
-    found_pages,
     mixed,
     ndcg,
     pages_by_node,
+    pages_of_searches,
     well_formed,
 )
 from vrag_ray.types import Document, VragError
@@ -51,7 +51,7 @@ _BY_WORDS: Mapping[AnswerScorer, Callable[[str, Sequence[str]], float]] = {
 }
 
 UserReward = Callable[[RunRecord, Example, Sequence[Page]], Reward | float | Awaitable[Reward | float]]
-"""A function of one's own: the finished run, its example, its gold pages as (document id, locator key).
+"""A custom function: the finished run, its example, its gold pages as (document id, locator key).
 
 The gold pages are in the order of ``example.gold``, which holds their boxes. It returns a ``Reward``, which is taken as
 it is, or the score of the answer from 0 to 1, which is mixed with the other parts by the weights; it may be a coroutine
@@ -92,7 +92,7 @@ class Grader:
             return score
         return mixed(
             score,
-            ndcg(found_pages(record), pages),
+            ndcg(pages_of_searches(record), pages),
             well_formed(record),
             self._weights,
             grounding(record, gold, self._measure),
@@ -109,7 +109,7 @@ class Grader:
         return _BY_WORDS[AnswerScorer(self._name)](answer, example.answers)
 
 
-def gold_found(record: RunRecord, gold: Sequence[GoldPlace]) -> dict[str, frozenset[int]]:
+def gold_by_search(record: RunRecord, gold: Sequence[GoldPlace]) -> dict[str, frozenset[int]]:
     """By search node whose results hold gold pages (GGPO's ``R_val``): which, as indices into ``gold``."""
     keys = [place.page_key for place in gold]
     numbers = {

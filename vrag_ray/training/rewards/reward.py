@@ -13,7 +13,7 @@ from vrag_ray.agent.events import RunStatus, SearchDoneEvent
 from vrag_ray.agent.record import RunRecord
 
 Page = tuple[str, str]
-"""Document id and locator key: what a gold page and a found page are compared by."""
+"""Document id and locator key: what a gold page and the page of a hit are compared by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +75,25 @@ def mixed(
     )
 
 
-def ndcg(found: Sequence[Page], gold: Sequence[Page]) -> float:
+def ndcg(ranked: Sequence[Page], gold: Sequence[Page]) -> float:
     """VRAG-RL's eq. 7 to 9: gain 1 for each gold page, discounted by ``log2`` of its rank, over the best order.
 
-    Each page counts where it was found first: a page found twice would otherwise earn more than 1. No gold page: 0.
+    Each page counts at its first rank: a page that is listed twice would otherwise earn more than 1. No gold page: 0.
     """
     gold_places = set(gold)
-    ordered = list(dict.fromkeys(found))
+    ordered = list(dict.fromkeys(ranked))
     gain = math.fsum(1 / math.log2(rank + 1) for rank, page in enumerate(ordered, start=1) if page in gold_places)
     best = math.fsum(1 / math.log2(rank + 1) for rank in range(1, len(gold_places) + 1))
     return gain / best if gold_places else 0.0
 
 
-def found_pages(record: RunRecord) -> tuple[Page, ...]:
+def pages_of_searches(record: RunRecord) -> tuple[Page, ...]:
     """Every page that the run's searches brought into view, in that order, repeats included."""
     return tuple(page for pages in pages_by_node(record).values() for page in pages)
 
 
 def pages_by_node(record: RunRecord) -> dict[str, tuple[Page, ...]]:
-    """The pages that each search node found: ``R_val`` of GGPO are the nodes whose pages meet the gold ones."""
+    """The pages that each search node brought: ``R_val`` of GGPO are the nodes whose pages meet the gold ones."""
     pages: dict[str, tuple[Page, ...]] = {}
     for event in record.events:
         if isinstance(event, SearchDoneEvent):

@@ -111,7 +111,7 @@ class ColocatedEngine:
             await entry.done
             yield entry.reply.tokens
             whole = replace(entry.reply.whole(), weights=self.version)
-            yield whole if request.sampling.stop else replace(whole, text=self._said(whole.token_ids))
+            yield whole if request.sampling.stop else replace(whole, text=self._text_of(whole.token_ids))
         finally:
             if self._waiting.pop(request_id, None) is not None:
                 self._engine.abort_request([request_id])
@@ -157,7 +157,7 @@ class ColocatedEngine:
     async def close(self) -> None:
         """The engine goes with its process."""
 
-    def _said(self, ids: tuple[int, ...]) -> str:
+    def _text_of(self, ids: tuple[int, ...]) -> str:
         """A reply in words, as vLLM would have put it together token by token.
 
         It keeps the bytes of a character that is not whole to itself, and so they are left out at the end.

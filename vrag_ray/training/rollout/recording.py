@@ -1,4 +1,4 @@
-"""Policies that keep what they said, token by token: the model that is trained, and experts that it learns from."""
+"""Policies that record their replies, token by token: the model that is trained, and experts that it learns from."""
 
 from __future__ import annotations
 

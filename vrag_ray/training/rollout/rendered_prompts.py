@@ -1,4 +1,4 @@
-"""What vLLM makes of a prompt, kept: the samples of a group read the same one."""
+"""What vLLM makes of a prompt, cached: the samples of a group read the same prompt."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
 
     Rendered: TypeAlias = TokensInput | MultiModalInput
 
-KEPT_TOKENS = 32_768
+CACHED_TOKENS = 32_768
 """Of prompts as the model reads them. A visual token comes with 19 to 25 KB of pixels: 0.8 GB, if all are visual."""
 
 
 class RenderedPrompts:
-    """Inputs for vLLM's engine. The most recently used are cached, at least one and at most ``KEPT_TOKENS`` in all.
+    """Inputs for vLLM's engine. The most recently used are cached, at least one and at most ``CACHED_TOKENS`` in all.
 
     Each one carries its pictures' pixels: vLLM's own cache of pictures may have lost them by then. Not thread-safe.
     """
 
-    def __init__(self, renderer: BaseRenderer, kept_tokens: int = KEPT_TOKENS) -> None:
+    def __init__(self, renderer: BaseRenderer, cached_tokens: int = CACHED_TOKENS) -> None:
         self._renderer = renderer
-        self._kept: SizedLRU[tuple[tuple[int, ...], tuple[bytes, ...]], Rendered] = SizedLRU(
-            kept_tokens, _length, keep_newest=True
+        self._cached: SizedLRU[tuple[tuple[int, ...], tuple[bytes, ...]], Rendered] = SizedLRU(
+            cached_tokens, _length, keep_newest=True
         )
 
     def rendered(self, request: TokenRequest) -> Rendered:
         """Raises ValueError or VLLMClientError if the prompt is too long, VragError if a picture is no PNG."""
         key = (request.prompt_ids, request.images)
-        cached = self._kept.get(key)
+        cached = self._cached.get(key)
         if cached is None:
             cached = self._render(request)
-            self._kept.put(key, cached)
+            self._cached.put(key, cached)
         return copy(cached)
 
     def forget(self) -> None:
-        self._kept.clear()
+        self._cached.clear()
 
     def _render(self, request: TokenRequest) -> Rendered:
         from vllm import TokensPrompt
@@ -59,5 +59,5 @@ class RenderedPrompts:
 
 
 def _length(rendered: Rendered) -> int:
-    """In tokens, each picture's visual ones counted."""
+    """In tokens, each picture's visual tokens counted."""
     return len(rendered["prompt_token_ids"])

@@ -1,7 +1,7 @@
 """Many runs of many questions at once, as in serving, and what they were worth.
 
-No run waits for another: each asks for its next reply as soon as it has what the last one wanted. Order and outcome of
-the result do not depend on which run was faster.
+No run waits for another: each requests its next reply as soon as it has what the last reply needed. Order and outcome
+of the result do not depend on which run was faster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vrag_ray.policies.llm.chat_model import Sampling
 from vrag_ray.questions.examples import Example
 from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.questions.grounding import gold_cited
-from vrag_ray.training.rewards.grader import gold_found
+from vrag_ray.training.rewards.grader import gold_by_search
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rollout.backend import TokenModel
 from vrag_ray.training.rollout.recording import (
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from vrag_ray.agent.record import RunRecord
     from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 
-PROMPTS_KEPT = 256
+CACHED_PROMPTS = 256
 """Prompts of the last runs, with their token ids: runs of a group mostly read the same."""
 Grade = Callable[["RunRecord", Example, Sequence[GoldPlace]], Awaitable[Reward]]
 """What a finished run of an example with this gold earns."""
@@ -81,7 +81,7 @@ async def rollouts(
     seed: str,
 ) -> list[list[Trajectory]]:
     """``group`` runs of each task, in the order of ``tasks``. ``seed`` names the draw: other seeds, other runs."""
-    tokens = lru_cache(PROMPTS_KEPT)(form.tokens)
+    tokens = lru_cache(CACHED_PROMPTS)(form.tokens)
     # A reply that held one of these would be read as a picture that is not there.
     sampling = replace(sampling, banned_token_ids=form.picture_tokens)
 
@@ -128,13 +128,13 @@ async def _all(
 ) -> list[list[Trajectory]]:
     room = asyncio.Semaphore(context.concurrency)
 
-    async def one(task: Task, sample: int) -> Trajectory:
+    async def run_sample(task: Task, sample: int) -> Trajectory:
         async with room:
             return await _run(context, task, sample, recorder(task, sample))
 
     try:
         async with asyncio.TaskGroup() as running:
-            started = [[running.create_task(one(task, sample)) for sample in range(group)] for task in tasks]
+            started = [[running.create_task(run_sample(task, sample)) for sample in range(group)] for task in tasks]
     except BaseExceptionGroup as failed:
         # Not ``except*``: Python 3.11.2 puts what is raised there into a group of its own.
         known = failed.subgroup(VragError)
@@ -146,8 +146,8 @@ async def _all(
 
 
 def _first(failed: BaseExceptionGroup[VragError]) -> VragError:
-    found = failed.exceptions[0]
-    return _first(found) if isinstance(found, BaseExceptionGroup) else found
+    error = failed.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 async def _run(context: RolloutContext, task: Task, sample: int, policy: Recorder) -> Trajectory:
@@ -173,7 +173,7 @@ async def _run(context: RolloutContext, task: Task, sample: int, policy: Recorde
         record=record,
         # What the engine cut short is no fault of the policy.
         reward=UNGRADED if record.engine_limited else await context.grade(record, example, task.gold),
-        found=gold_found(record, task.gold),
+        found=gold_by_search(record, task.gold),
         gold=len(task.gold),
         kind=example.kind,
         data_source=example.data_source,

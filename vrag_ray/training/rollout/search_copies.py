@@ -62,11 +62,11 @@ def copies_line(copies: Sequence[SearchCopy]) -> str:
     place = f"with {copies[0].gpus:g} GPU each" if copies[0].gpus else "in main memory"
     parts = [f"{shards} shards of {_gb(sum(copy.nbytes for copy in copies))} {place}"]
     for number, embedder in enumerate(copies[0].embedders):
-        found = [copy.embedders[number].residence for copy in copies if number < len(copy.embedders)]
-        known = [residence for residence in found if residence is not None]
+        residences = [copy.embedders[number].residence for copy in copies if number < len(copy.embedders)]
+        known = [residence for residence in residences if residence is not None]
         name = f"the embedder of {embedder.space} ({embedder.id})"
-        if len(known) < len(found) or not known:
-            parts.append(f"{name} {len(found)} times, of a size that it does not say")
+        if len(known) < len(residences) or not known:
+            parts.append(f"{name} {len(residences)} times, of a size that it does not say")
             continue
         where = PLACES.get(known[0].device, f"on {known[0].device}")
         parts.append(f"{name} {len(known)} times, {_gb(sum(residence.nbytes for residence in known))} {where}")

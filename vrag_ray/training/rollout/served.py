@@ -1,4 +1,4 @@
-"""Rollouts by a policy behind Ray Serve: as many replicas as wanted, on other machines if need be.
+"""Rollouts by a policy behind Ray Serve: as many replicas as needed, on other machines if need be.
 
 Weights go over through the run's storage, which trainer and replicas share. Each new version replaces the one before.
 """

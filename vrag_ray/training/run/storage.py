@@ -1,4 +1,4 @@
-"""Where a training run is kept: a local folder or an object store, on the filesystems that Ray Train itself uses.
+"""Where a training run is stored: a local folder or an object store, on the filesystems that Ray Train itself uses.
 
 A place is named by an absolute path or a URI that ``pyarrow.fs`` knows (``s3://``, ``gs://``, ``abfs://``, ``hdfs://``);
 ``submitted_paths`` makes one of what a configuration says. Object stores cannot append, so there a file that grows is
@@ -49,7 +49,7 @@ class RunStorage:
         return _below(self._uri, name) if name else self._uri
 
     def create(self) -> None:
-        """Make the run's folder, so that a place that cannot be written to is found before anything has begun.
+        """Make the run's folder, so that a place that cannot be written to fails before anything has begun.
 
         Raises VragError where that is so.
         """
@@ -160,13 +160,13 @@ def filesystem(place: str) -> tuple[FileSystem, str]:
     from pyarrow import fs
 
     try:
-        found, path = fs.FileSystem.from_uri(place)
+        store, path = fs.FileSystem.from_uri(place)
     except (OSError, ValueError) as error:
         raise VragError(
             f"cannot open {place}: {str(error).rstrip('.')}. Give a folder or a URI that pyarrow.fs knows (file:///…, "
             "s3://bucket/…, gs://bucket/…, abfs://…, hdfs://…)"
         ) from error
-    return found, path
+    return store, path
 
 
 def is_uri(place: str) -> bool:

@@ -36,13 +36,13 @@ def input_place(field: str, place: str) -> str:
     Raises VragError where there is nothing.
     """
     if is_uri(place) or place.startswith("file:"):
-        found = _opened(field, place)
-        if is_uri(found) or Path(found).exists():
-            return found
+        existing = _opened(field, place)
+        if is_uri(existing) or Path(existing).exists():
+            return existing
     else:
-        found = _existing(place)
-        if found:
-            return found
+        existing = _existing(place)
+        if existing:
+            return existing
     raise VragError(f"{field}: there is no {_looked_for(place)}")
 
 
@@ -50,9 +50,9 @@ def model_place(place: str) -> str:
     """The same for a model, which may also be an id of the Hugging Face hub (``name`` or ``organisation/name``)."""
     if is_uri(place) or place.startswith("file:"):
         return input_place("model.path", place)
-    found = _existing(place)
-    if found:
-        return found
+    existing = _existing(place)
+    if existing:
+        return existing
     if _HUB_ID.fullmatch(place):
         return place
     raise VragError(f"model.path: there is no {_looked_for(place)}, and it is no id of the Hugging Face hub")

@@ -67,13 +67,13 @@ class DataSet(_Named):
     tags: Tags = Tags()
 
 
-class _Said(BaseModel):
+class _ReplyMessage(BaseModel):
     role: str
     content: str
 
 
 class _Row(BaseModel):
-    messages: tuple[_Said, ...] = Field(min_length=1)
+    messages: tuple[_ReplyMessage, ...] = Field(min_length=1)
     images: tuple[str, ...] = ()
     system: str = ""
 
@@ -173,14 +173,14 @@ def _conversation(
     roles = {tags.user_tag: Role.USER, tags.assistant_tag: Role.ASSISTANT, tags.system_tag: Role.SYSTEM}
     left = iter(read.images)
     messages = [Message.of(Role.SYSTEM, read.system)] if read.system else []
-    for number, said in enumerate(read.messages):
+    for number, message in enumerate(read.messages):
         field = f"{columns.messages}.{number}"
-        if said.role not in roles:
-            raise DataError(f"{where}: {field}.{tags.role_tag}: {said.role!r} is none of {', '.join(roles)}")
-        role = roles[said.role]
-        if role is not Role.USER and PLACEHOLDER in said.content:
+        if message.role not in roles:
+            raise DataError(f"{where}: {field}.{tags.role_tag}: {message.role!r} is none of {', '.join(roles)}")
+        role = roles[message.role]
+        if role is not Role.USER and PLACEHOLDER in message.content:
             raise DataError(f"{where}: {field}.{tags.content_tag}: only a user shows a picture")
-        messages.append(Message(role, tuple(_parts(said.content, left, where, columns.images, folder, pictures))))
+        messages.append(Message(role, tuple(_parts(message.content, left, where, columns.images, folder, pictures))))
     more = sum(1 for _ in left)
     if more:
         raise DataError(f"{where}: {columns.images}: {more} more than there are {PLACEHOLDER} in the messages")

@@ -70,7 +70,7 @@ def write_sharegpt(folder: Path, runs: Iterable[Sequence[Exchange]]) -> Exported
     for exchanges in runs:
         for chat in conversations(exchanges):
             _check_turns(chat)
-            images = [_kept(part.png, files, sizes) for part in _pictures(chat)]
+            images = [_stored_picture(part.png, files, sizes) for part in _pictures(chat)]
             messages = [{"role": message.role.value, "content": content_of(message)} for message in chat]
             rows.append({"messages": messages, "images": images})
     info = {
@@ -106,7 +106,7 @@ def _pictures(chat: Sequence[Message]) -> Iterator[ImagePart]:
     return (part for message in chat for part in message.parts if isinstance(part, ImagePart))
 
 
-def _kept(png: bytes, files: CollectionFiles, sizes: dict[str, int]) -> str:
+def _stored_picture(png: bytes, files: CollectionFiles, sizes: dict[str, int]) -> str:
     """The path of a picture below the folder; the same picture is the same file."""
     name = f"images/{hashlib.sha256(png).hexdigest()}.png"
     if name not in sizes:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import ProcessorMixin
 
-KEPT_BYTES = 256 << 20
+CACHED_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Patches:
 
 
 class Pixels:
-    """The last pictures are kept. ``image_token_id`` stands for a picture in prompts."""
+    """The last pictures are cached. ``image_token_id`` stands for a picture in prompts."""
 
     def __init__(self, processor: ProcessorMixin) -> None:
         # Each family's processor has it, their common base has not.
@@ -42,19 +42,19 @@ class Pixels:
         self._process: Callable[..., Mapping[str, Tensor]] = processor.image_processor
         self._count: Callable[[int, int], int] = processor.image_processor.get_number_of_image_patches
         self._merge = int(processor.image_processor.merge_size) ** 2
-        self._kept: SizedLRU[str, Patches] = SizedLRU(
-            KEPT_BYTES, lambda patches: int(patches.values.nbytes), keep_newest=True
+        self._cached: SizedLRU[str, Patches] = SizedLRU(
+            CACHED_BYTES, lambda patches: int(patches.values.nbytes), keep_newest=True
         )
 
     def patches(self, pngs: Sequence[bytes]) -> list[Patches]:
-        """Of each picture. Those that are not kept are cut up together: one by one, most of the time is overhead."""
+        """Of each picture. Those that are not cached are cut up together: one by one, most of the time is overhead."""
         names = [hashlib.sha256(png).hexdigest() for png in pngs]
-        known = {name: cached for name in names if (cached := self._kept.get(name)) is not None}
+        known = {name: cached for name in names if (cached := self._cached.get(name)) is not None}
         missing = {name: png for name, png in zip(names, pngs, strict=True) if name not in known}
         if missing:
             for name, patches in zip(missing, self._cut_up(list(missing.values())), strict=True):
                 known[name] = patches
-                self._kept.put(name, patches)
+                self._cached.put(name, patches)
         return [known[name] for name in names]
 
     def visual_tokens(self, png: bytes) -> int:

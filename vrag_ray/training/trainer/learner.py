@@ -78,11 +78,11 @@ class Learner:
         old = [self._scored(batch) for batch in batches]
         return [self._step(batch, algorithm, before) for batch, before in zip(batches, old, strict=True)]
 
-    def gap(self, found: Sequence[TrainSample]) -> tuple[float, float]:
+    def gap(self, samples: Sequence[TrainSample]) -> tuple[float, float]:
         """Mean and maximum of |log p of sampler - of trainer| over all completion tokens of all ranks."""
         total, largest, count = 0.0, 0.0, 0
-        for number, scored in enumerate(self._scored(found)):
-            sampled = _sampler_logps(found[number].calls)
+        for number, scored in enumerate(self._scored(samples)):
+            sampled = _sampler_logps(samples[number].calls)
             apart = (scored - sampled).abs()
             total, largest, count = total + float(apart.sum()), max(largest, float(apart.max())), count + len(apart)
         total, tokens = self._ranks.sums((total, count))
@@ -167,18 +167,18 @@ class Learner:
         """Log-probs by sample, without gradient."""
         import torch
 
-        found: dict[int, Tensor] = {}
+        logps: dict[int, Tensor] = {}
         with torch.no_grad():
             passes = self._parts(batch)
             behind = passes_behind(self._scorer, self._ranks, len(passes))
             for part in passes:
                 chosen = [batch[number] for number in part]
                 logp = self._scorer(self._batch(chosen)).logp
-                found.update(
+                logps.update(
                     zip(part, torch.split(logp.cpu(), [sample.completion_tokens for sample in chosen]), strict=True)
                 )
             dummy_forward(self._scorer, self._pixels, self._pad_id, behind)
-        return [found[number] for number in range(len(batch))]
+        return [logps[number] for number in range(len(batch))]
 
     def _reference_logps(self, chosen: Sequence[TrainSample]) -> Tensor:
         import torch

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Grid = tuple[int, int, int]
 """Of a picture's patches: (time, rows, columns)."""
-LAYOUTS_KEPT = 128
+CACHED_LAYOUTS = 128
 
 
 class Positions:
@@ -24,7 +24,7 @@ class Positions:
     def __init__(self, model: PreTrainedModel) -> None:
         # Both families have it, transformers' base class has not.
         self._index: Callable[..., tuple[Tensor, Tensor]] = model.model.get_rope_index
-        self._kept = lru_cache(LAYOUTS_KEPT)(self._to_last_picture)
+        self._cached = lru_cache(CACHED_LAYOUTS)(self._to_last_picture)
 
     def of(self, is_image: Tensor, grids: Sequence[tuple[Grid, ...]]) -> Tensor:
         """[3, calls, tokens]: time, row and column of every token, on the device of ``is_image`` ([calls, tokens]).
@@ -39,7 +39,7 @@ class Positions:
             length = tokens - kinds[::-1].index(1) if shown else 0
             following = 0
             if shown:
-                head, following = self._kept(bytes(kinds[:length]), shown)
+                head, following = self._cached(bytes(kinds[:length]), shown)
                 positions[:, call, :length] = head
             positions[:, call, length:] = torch.arange(following, following + tokens - length)
         return positions.to(is_image.device)
@@ -49,7 +49,7 @@ class Positions:
         import torch
 
         kinds_row = torch.tensor([list(kinds)])
-        found, _ = self._index(
+        positions, _ = self._index(
             torch.zeros_like(kinds_row), mm_token_type_ids=kinds_row, image_grid_thw=torch.tensor(grids)
         )
-        return found[:, 0], int(found.max()) + 1
+        return positions[:, 0], int(positions.max()) + 1

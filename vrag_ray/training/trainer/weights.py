@@ -32,14 +32,14 @@ def whole_weights(model: PreTrainedModel) -> dict[str, Tensor]:
 
 
 def export(model: PreTrainedModel, processor: ProcessorMixin, folder: Path, *, writes: bool) -> None:
-    """Save model and processor as a Hugging Face folder. All ranks call it; the one that ``writes`` does."""
+    """Save model and processor as a Hugging Face folder. All ranks call it; the rank that ``writes`` does."""
     whole = whole_weights(model)
     if writes:
         save(model, processor, whole, folder)
 
 
 def save(model: PreTrainedModel, processor: ProcessorMixin, whole: Mapping[str, Tensor], folder: Path) -> None:
-    """The same of weights that were taken already. Values are kept to the last bit.
+    """The same of weights that were taken already. Values stay the same to the last bit.
 
     A tied weight is written once: gathered from its parts it is no longer the same tensor under both names, which is
     how ``save_pretrained`` tells.
