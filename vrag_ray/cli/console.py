@@ -34,7 +34,7 @@ def is_debugging() -> bool:
 def ray_behind_terminal(*, at_once: bool = True) -> Iterator[Echo]:
     """A Ray to work on (``at_once``: as ``ray_session``), and the function that prints to standard output.
 
-    All else that is written to standard output meanwhile goes to standard error: Ray writes there without being asked,
+    All else that is written to standard output meanwhile goes to standard error: Ray writes there by itself,
     and ``--json`` promises one JSON value. SIGTERM ends the block as Ctrl-C does; what an interruption says is printed
     before Ray is left, which takes seconds that a job may not have.
     """
@@ -71,7 +71,7 @@ def interruptible() -> Iterator[None]:
 
 
 def report_interrupt(interrupt: KeyboardInterrupt) -> int:
-    """Print what an interruption says, in one line, and return the exit code that it stands for."""
+    """Print the message of an interruption, in one line, and return the exit code that it stands for."""
     from vrag_ray.signals import exit_code, word_for
 
     # A terminal that was closed takes no line.

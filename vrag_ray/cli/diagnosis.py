@@ -99,7 +99,7 @@ _MINILM_MB = 91.0
 
 
 def diagnose(settings: Settings) -> Diagnosis:
-    """Look at this machine and this installation. Raises nothing: the report states what cannot be found out."""
+    """Look at this machine and this installation. Raises nothing: the report states what cannot be determined."""
     wheels = faiss_wheels()
     packages = (*(Package(name, _version(name), licence, use) for name, licence, use in _KNOWN), _faiss(wheels))
     office = installed_office()

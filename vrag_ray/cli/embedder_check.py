@@ -155,15 +155,15 @@ def _embed(embedder: Embedder, label: str, content: Content) -> Embedding | Embe
 
 
 def _tried(embedder: Embedder, label: str, content: Content) -> Tried:
-    found = _embed(embedder, label, content)
-    if isinstance(found, EmbedError):
-        return Tried(label, 0, 0.0, 0.0, 0.0, error=str(found))
+    embedding = _embed(embedder, label, content)
+    if isinstance(embedding, EmbedError):
+        return Tried(label, 0, 0.0, 0.0, 0.0, error=str(embedding))
     started = time.perf_counter()
     for _ in range(RUNS):
         _embed(embedder, label, content)
     took = (time.perf_counter() - started) / RUNS
-    lengths = np.linalg.norm(found.vectors, axis=1)
-    return Tried(label, len(found.vectors), float(lengths.min()), float(lengths.max()), took * 1000, found.grid)
+    lengths = np.linalg.norm(embedding.vectors, axis=1)
+    return Tried(label, len(embedding.vectors), float(lengths.min()), float(lengths.max()), took * 1000, embedding.grid)
 
 
 def _compared(

@@ -26,10 +26,10 @@ def answer_lines(record: RunRecord, base_url: str | None) -> Iterator[str]:
         link = picture_path(citation)
         if base_url is not None and link is not None:
             yield f"      {base_url}{link}"
-    if found := [*unsupported_lines(record.answer, record.sentences), *computed_lines(record.sentences)]:
+    if checks := [*unsupported_lines(record.answer, record.sentences), *computed_lines(record.sentences)]:
         yield ""
         yield "Checks"
-        yield from _indented(found)
+        yield from _indented(checks)
     if record.notices:
         yield ""
         yield "Notices"

@@ -1,4 +1,4 @@
-"""Whom a command asks: a server that was named or is found running here, or the collection in this process."""
+"""Whom a command asks: a server that was named or runs here, or the collection in this process."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class VimRAG(HttpAgent):
     ) -> None:
         """``base_url`` (a model) ends in ``/v1``; ``search_url`` is a gateway, with or without ``/search``.
 
-        ``max_pixels_image`` and ``max_pixels_video`` bound a found picture and a frame of a found video,
+        ``max_pixels_image`` and ``max_pixels_video`` bound a picture and a frame of a video among the results,
         ``memory_buffer_pixels`` is shared by all remembered pictures. ``max_mem_steps`` counts the model's replies;
         the last one has to be the answer. ``enable_thinking`` sets the model's thinking phase, and the sampling that
         goes with it (temperature 0.6 and top-p 0.95, or greedy); None leaves both to the model. ``search_api_key`` is

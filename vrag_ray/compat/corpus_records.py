@@ -67,7 +67,8 @@ def list_name(model_name: str) -> str:
 
 
 def corpus_records(collection: Collection, config: CorpusConfig, page_folder: Path) -> Iterator[CorpusRecord]:
-    """A record of everything in ``collection`` that can be found, by document; pages are drawn into ``page_folder``.
+    """A record of everything in ``collection`` that a search can return, by document; pages are drawn into
+    ``page_folder``.
 
     A page that is there already is not drawn again: its folder is named by the document's bytes.
     """

@@ -33,7 +33,7 @@ from vrag_ray.types import VragError
 from vrag_ray.types.errors import validation_message
 
 SEARCH_PATH = "/search"
-"""Clients of the original name the route; ours is found below the same server."""
+"""Clients of the original name the route; ours is below the same server."""
 Happening = Event | Observation | RunRecord
 
 

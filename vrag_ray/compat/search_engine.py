@@ -158,7 +158,7 @@ class SearchEngine:
         return report
 
     def load_index(self, input_dir: str | Path) -> None:
-        """Search the collection that ``build_index`` made at ``input_dir``, and only that one.
+        """Search the collection that ``build_index`` made at ``input_dir``, and only that.
 
         Raises NotFoundError where there is none of this model, VragError for one of another model.
         """
@@ -180,15 +180,15 @@ class SearchEngine:
         Scores are comparable within one result only.
         Raises VragError where nothing is loaded, the query is empty, or vectors of the collections do not compare.
         """
-        found = self._found([queries] if isinstance(queries, str) else list(queries), top_k)
-        return [self._columns(hits) for hits in found]
+        results = self._hits_of([queries] if isinstance(queries, str) else list(queries), top_k)
+        return [self._columns(hits) for hits in results]
 
     def batch_search(self, queries: Sequence[str]) -> list[list[str]]:
         """For each query the names of up to ten files, best first; a page of a PDF is ``<name>_<page>.jpg``."""
-        found = self._found(list(queries), BATCH_TOP_K)
-        return [list(dict.fromkeys(self._file_name(shelf, hit) for shelf, hit in hits)) for hits in found]
+        results = self._hits_of(list(queries), BATCH_TOP_K)
+        return [list(dict.fromkeys(self._file_name(shelf, hit) for shelf, hit in hits)) for hits in results]
 
-    def _found(self, queries: list[str], top_k: int) -> list[list[tuple[_Shelf, Hit]]]:
+    def _hits_of(self, queries: list[str], top_k: int) -> list[list[tuple[_Shelf, Hit]]]:
         if not self._shelves or self._loop is None:
             raise VragError("no collection is loaded: call build_index or load_index first")
         if top_k < 1:
@@ -207,7 +207,7 @@ class SearchEngine:
         return [[(shelves[hit.collection], hit) for hit in hits] for hits in answer.results]
 
     def _warn_of_texts(self, collection: Collection) -> None:
-        """Of texts that a model of pages has no vectors of: they are not found."""
+        """Of texts that a model of pages has no vectors of: searches do not return them."""
         record = collection.find_space(self._space)
         if record is None or Modality.TEXT in modalities_of(record):
             return
@@ -217,10 +217,10 @@ class SearchEngine:
                 "%d text documents are not found by %s, which embeds pictures alone", texts, self.embed_model_name
             )
 
-    def _columns(self, found: list[tuple[_Shelf, Hit]]) -> dict[str, object]:
-        places = [self._place(shelf, hit) for shelf, hit in found]
+    def _columns(self, hits: list[tuple[_Shelf, Hit]]) -> dict[str, object]:
+        places = [self._place(shelf, hit) for shelf, hit in hits]
         return {
-            "score": [hit.score for _, hit in found],
+            "score": [hit.score for _, hit in hits],
             "indice": places,
             "data": [self.file_data_list[place] for place in places],
         }

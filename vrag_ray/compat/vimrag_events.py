@@ -32,21 +32,21 @@ class VimragEvents:
     def __init__(self, sample: MutableMapping[str, object], gateway: str) -> None:
         self._sample = sample
         self._gateway = gateway
-        self._found: list[SearchColumns] = []
+        self._results: list[SearchColumns] = []
         self._call: ModelCall | None = None
         self._chats: list[tuple[ModelCall, str]] = []
-        self._said: str | None = None
+        self._reply: str | None = None
         self._answer: AnswerEvent | None = None
 
     def read(self, happenings: Generator[Happening]) -> Iterator[Json]:
         """One dict an event. An answer comes last, once the sample is whole."""
         for happened in happenings:
             if isinstance(happened, SearchHits):
-                self._found.append(search_columns([search_hit(hit) for hit in happened.hits], self._gateway))
+                self._results.append(search_columns([search_hit(hit) for hit in happened.hits], self._gateway))
             elif isinstance(happened, ModelCall):
-                self._call, self._said = happened, None
+                self._call, self._reply = happened, None
             elif isinstance(happened, ModelReply):
-                self._said = happened.completion.text
+                self._reply = happened.completion.text
             elif isinstance(happened, RunRecord):
                 self._fill_in(happened)
                 if self._answer is not None:
@@ -62,7 +62,7 @@ class VimragEvents:
     def _fields_of(self, event: Event) -> Json:
         fields = _as_dict(event)
         if isinstance(event, SearchDoneEvent):
-            fields |= {"results": _json(self._found[-1]), "items": fields["results"]}
+            fields |= {"results": _json(self._results[-1]), "items": fields["results"]}
         elif isinstance(event, ErrorEvent):
             fields["content"] = event.message
         elif isinstance(event, MaxStepsEvent):
@@ -71,8 +71,8 @@ class VimragEvents:
 
     def _end_chat(self) -> None:
         """The context is about to be built anew: what the model read and wrote so far is one part of the run."""
-        if self._call is not None and self._said is not None:
-            self._chats.append((self._call, self._said))
+        if self._call is not None and self._reply is not None:
+            self._chats.append((self._call, self._reply))
             self._call = None
 
     def _fill_in(self, record: RunRecord) -> None:
@@ -80,9 +80,9 @@ class VimragEvents:
             record.model_dump(mode="json", include={"citations", "sentences", "status", "usage", "steps", "notices"})
         )
         self._sample["trajectory"] = [
-            [*wire_messages(call.messages), {"role": "assistant", "content": said}] for call, said in self._chats
+            [*wire_messages(call.messages), {"role": "assistant", "content": reply}] for call, reply in self._chats
         ]
-        self._sample["search_results"] = [_json(found) for found in self._found]
+        self._sample["search_results"] = [_json(columns) for columns in self._results]
         self._sample["graph"] = graph_nodes(record.graph)
         self._sample["memory_graph"] = record.graph.model_dump(mode="json")
         if self._answer is not None:

@@ -51,10 +51,10 @@ class VragSteps:
                 return last
         raise VragError("the run has no end")
 
-    def _replied(self, said: ModelReply) -> Iterator[Step]:
-        reply = cut(said.completion.text)
+    def _replied(self, model_reply: ModelReply) -> Iterator[Step]:
+        reply = cut(model_reply.completion.text)
         # A server that reports thoughts apart from the text has taken their tags off.
-        think, thought = (reply.think, reply.thought) if reply.think else (said.completion.reasoning,) * 2
+        think, thought = (reply.think, reply.thought) if reply.think else (model_reply.completion.reasoning,) * 2
         if think:
             yield "think", think, thought
         self._acted = reply

@@ -65,7 +65,7 @@ async def evaluate_answers(
 
 
 def run_file(root: Path, agent: str, uid: str, sample: int = 0) -> Path:
-    """Where the run of a question is kept."""
+    """Where the run of a question is stored."""
     name = uuid.uuid5(uuid.NAMESPACE_OID, uid if sample == 0 else f"{uid} {sample}").hex
     return root / RUNS / agent / f"{name}.json"
 

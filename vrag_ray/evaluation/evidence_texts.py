@@ -15,7 +15,7 @@ from vrag_ray.questions.gold_places import GoldPlace, gold_places
 from vrag_ray.questions.named_pages import NamedDocument
 from vrag_ray.types import Box, Locator, PageText, VragError, Word, around
 
-LEAST_FOUND = 0.8
+LEAST_MATCHED = 0.8
 """Share of a text's words that its place on the page has; of less, no box is made."""
 MOST_COMPARED = 200
 """Gold boxes whose texts are compared with the page to choose a reading: enough to decide, few enough to read."""
@@ -52,7 +52,7 @@ def location_of_gold(gold: Mapping[str, Sequence[GoldPlace]], *, here: bool) -> 
 
 
 async def located(gold: Mapping[str, Sequence[GoldPlace]], settings: Settings) -> dict[str, tuple[GoldPlace, ...]]:
-    """``gold`` with a box for each place that has a text and no box, where the words of its page are found, and for
+    """``gold`` with a box for each place that has a text and no box, where its page has the words, and for
     each that has pixels, by the size of its page.
 
     Pages are read in the collections of ``settings``; places of pages that cannot be read keep their text alone.
@@ -100,13 +100,13 @@ async def reading_that_fits(
 
 
 def holds_text(words: Sequence[Word], box: Corners, text: str) -> bool:
-    """Whether ``LEAST_FOUND`` of the words of ``text`` or more are among the words of a page whose centres lie in
+    """Whether ``LEAST_MATCHED`` of the words of ``text`` or more are among the words of a page whose centres lie in
     ``box``, in fractions of that page."""
     x0, y0, x1, y1 = box
     inside = [word.text for word in words if holds_centre(Box(x0, y0, x1, y1), word.box)]
     needed = Counter(_words_of(text))
     held = needed & Counter(token for word in inside for token in _words_of(word))
-    return held.total() >= LEAST_FOUND * needed.total()
+    return held.total() >= LEAST_MATCHED * needed.total()
 
 
 async def _pages(places: Sequence[GoldPlace], settings: Settings) -> Mapping[tuple[str, Locator], PageText | VragError]:
@@ -153,17 +153,17 @@ def box_of_text(words: Sequence[Word], text: str) -> Box | None:
     length = needed.total()
     tokens = [(token, word.box) for word in words for token in _words_of(word.text)]
     held: Counter[str] = Counter()
-    found = most = start = 0
+    matched = most = start = 0
     for end, (token, _) in enumerate(tokens):
         held[token] += 1
-        found += held[token] <= needed[token]
+        matched += held[token] <= needed[token]
         if end >= length:
             left = tokens[end - length][0]
-            found -= held[left] <= needed[left]
+            matched -= held[left] <= needed[left]
             held[left] -= 1
-        if found > most:
-            most, start = found, max(0, end - length + 1)
-    if not length or most / length < LEAST_FOUND:
+        if matched > most:
+            most, start = matched, max(0, end - length + 1)
+    if not length or most / length < LEAST_MATCHED:
         return None
     return around([box for token, box in tokens[start : start + length] if token in needed])
 

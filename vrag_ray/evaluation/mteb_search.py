@@ -92,11 +92,11 @@ class MtebSearch:
         retriever = await ShardedRetriever.start(settings)
         try:
             names = row_names(retriever.collection.documents())
-            found: dict[str, dict[str, float]] = {}
+            scores: dict[str, dict[str, float]] = {}
             for uids, batch in _batches(queries):
                 answer = await retriever.search(batch, top_k=top_k, mode=self._mode)
-                found |= dict(zip(uids, _scores(answer, names), strict=True))
-            return found
+                scores |= dict(zip(uids, _scores(answer, names), strict=True))
+            return scores
         finally:
             await retriever.close()
 
@@ -107,16 +107,16 @@ def tasks_named(names: Sequence[str]) -> list[AbsTask]:
         import mteb
     except ImportError as error:
         raise VragError("mteb is not installed: pip install '.[evaluation]' in the checkout") from error
-    found: list[AbsTask] = []
+    tasks: list[AbsTask] = []
     for name in names:
         try:
-            found += mteb.get_benchmark(name).tasks
+            tasks += mteb.get_benchmark(name).tasks
         except KeyError:
             try:
-                found.append(mteb.get_task(name))
+                tasks.append(mteb.get_task(name))
             except KeyError as error:
                 raise VragError(f"mteb {mteb.__version__} has neither a benchmark nor a task {name}") from error
-    return found
+    return tasks
 
 
 def run_mteb(

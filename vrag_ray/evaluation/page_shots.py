@@ -1,4 +1,4 @@
-"""Small pictures of the pages that answers cite or should cite, kept beside an evaluation for its report."""
+"""Small pictures of the pages that answers cite or should cite, stored beside an evaluation for its report."""
 
 from __future__ import annotations
 

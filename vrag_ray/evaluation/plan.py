@@ -22,12 +22,12 @@ PACKAGES = ("vrag-ray", "ray", "faiss-cpu", "faiss-gpu", "pylance", "onnxruntime
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where results go, the modes that are asked (all that the collection has, where none is named), how many questions
-    at once, and which running service is asked in place of a collection here.
+    """Where results go, the modes to search in (all that the collection has, where none is named), how many questions
+    at once, and which running service answers in place of a collection here.
 
     ``name`` is what results call a file of questions, its own where "" is given. ``workers`` Ray actors open the
     collection and ask, this process where there are none. Each question is put ``samples`` times. ``judges`` say
-    whether an answer is right; the first one's word counts.
+    whether an answer is right; the verdict of the first judge counts.
     """
 
     out: Path
@@ -47,14 +47,14 @@ class Plan:
 
 
 def environment() -> dict[str, str]:
-    """Versions, hardware, command and time, as a reader needs them to say what was measured."""
+    """Versions, hardware, command and time, as a reader needs them to know what was measured."""
     return {
         "command": " ".join(["vrag", *sys.argv[1:]]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{psutil.virtual_memory().total / 1e9:.0f} GB",
-        **{name: found for name in PACKAGES if (found := _version(name))},
+        **{name: stated for name in PACKAGES if (stated := _version(name))},
     }
 
 

@@ -1,4 +1,4 @@
-"""Ask every query of a suite in every mode, and write down what was found."""
+"""Search with every query of a suite in every mode, and write down the results."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ async def _searched(systems: Systems, suite: RetrievalSuite, query: RetrievalQue
     began = time.perf_counter()
     reply = await systems.execute(lambda system: system.search(request))
     seconds = time.perf_counter() - began
-    found = ranked_items(suite, [suite.items_of(query, hit) for hit in reply.results[0]])
+    ranked = ranked_items(suite, [suite.items_of(query, hit) for hit in reply.results[0]])
     regions = {} if suite.regions_of is None else suite.regions_of(query, reply.results[0])
     return Row(
         system=mode,
         uid=query.uid,
         question=query.text,
-        measures={**rank_measures(found, query.grades), **regions},
+        measures={**rank_measures(ranked, query.grades), **regions},
         seconds=seconds,
         groups=query.groups,
-        found=tuple(found),
+        found=tuple(ranked),
         gold=tuple(item for item, grade in query.grades.items() if grade > 0),
         notes=tuple(reply.notices),
     )
 
 
 def ranked_items(suite: RetrievalSuite, hits: Sequence[Sequence[str]]) -> list[str]:
-    """Each item where it was found first, of the first ``depth``."""
+    """Each item at its first rank, of the first ``depth``."""
     return list(dict.fromkeys(item for items in hits for item in items))[: suite.depth]

@@ -32,7 +32,7 @@ VERDICTS, SHORT = "verdicts", "short-answers"
 
 
 def run_answers(plan: Plan, source: Path, agents: Sequence[str], on_done: OnDone | None) -> EvaluationFolder:
-    """``agents`` answer; where none is named, the one that answers requests without a name.
+    """``agents`` answer; where none is named, the agent that answers requests without a name.
 
     Raises VragError for what is no file of questions (see ``load_questions``), and for gold pages that are not in the
     collection.

@@ -22,7 +22,7 @@ ANSWER_TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A running one. ``collection`` is what it calls the one that is asked about, its main one where "" is given."""
+    """A running service. ``collection`` is its name for the collection of the questions, its main collection for ""."""
 
     url: str
     api_key: str | None = None
@@ -47,8 +47,8 @@ class Systems(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OneSystem:
-    """``Systems`` of a single one."""
+class SingleSystem:
+    """``Systems`` of a single system."""
 
     system: System
 
@@ -100,7 +100,7 @@ async def evaluated(
 async def _opened(settings: Settings, service: Service | None, workers: int) -> AsyncIterator[Systems]:
     if service is not None:
         async with AsyncClient(service.url, api_key=service.api_key, timeout_s=ANSWER_TIMEOUT_S) as client:
-            yield OneSystem(client)
+            yield SingleSystem(client)
     elif workers:
         from vrag_ray.evaluation.spread import system_actors
 
@@ -108,4 +108,4 @@ async def _opened(settings: Settings, service: Service | None, workers: int) -> 
             yield actors
     else:
         async with local_system(settings) as system:
-            yield OneSystem(system)
+            yield SingleSystem(system)

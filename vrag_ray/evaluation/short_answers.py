@@ -61,15 +61,15 @@ class ShortAnswers:
         return short
 
     async def _short_answer(self, messages: list[Message]) -> str:
-        said = ""
+        reply = ""
         for _ in range(ASKS):
-            said = await self._replies.reply(messages)
-            found = _SHORT.findall(said.rpartition("</think>")[2])
-            if len(found) == 1:
-                return str(found[0]).strip()
-            messages = [*messages, Message.of(Role.ASSISTANT, said or "(nothing)"), Message.of(Role.USER, _AGAIN)]
+            reply = await self._replies.reply(messages)
+            answers = _SHORT.findall(reply.rpartition("</think>")[2])
+            if len(answers) == 1:
+                return str(answers[0]).strip()
+            messages = [*messages, Message.of(Role.ASSISTANT, reply or "(nothing)"), Message.of(Role.USER, _AGAIN)]
         raise JudgeError(
-            f"{self._replies.model} gave no short answer in {ASKS} replies, the last one was {said[-SHOWN_CHARS:]!r}"
+            f"{self._replies.model} gave no short answer in {ASKS} replies, the last one was {reply[-SHOWN_CHARS:]!r}"
         )
 
 

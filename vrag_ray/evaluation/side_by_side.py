@@ -32,7 +32,7 @@ async def ask_all(
 ) -> None:
     """Every question to every system of ``folder``, as often as its header says, that it has no row of.
 
-    Raises VragError at the end where ``ask`` did; the other rows are kept, and the same call asks what is missing.
+    Raises VragError at the end where ``ask`` did; the other rows stay, and the same call asks what is missing.
     """
     total = folder.header.row_total
     done = len(folder.rows)

@@ -127,8 +127,8 @@ async def follow(system: System, request: RunRequest, base_url: str | None, echo
     async for event in system.ask(with_changes(request, {"run_id": run_id})):
         if isinstance(event, ThinkEvent):
             # Thoughts come in pieces: a line for each would be a column of words.
-            said = thought.content + event.content if thought is not None else event.content
-            thought = with_changes(event, {"content": said})
+            thoughts = thought.content + event.content if thought is not None else event.content
+            thought = with_changes(event, {"content": thoughts})
             continue
         for shown in (thought, event):
             if shown is not None and echo is not None:

@@ -37,13 +37,13 @@ def documents(
     """List the documents of a collection."""
     from vrag_ray.index.storage.collection import Collection
 
-    found = Collection.open(load(config, collection).collection, version).documents()
+    listed = Collection.open(load(config, collection).collection, version).documents()
     if as_json:
-        typer.echo(json.dumps([{**asdict(document), "meta": dict(document.meta)} for document in found]))
+        typer.echo(json.dumps([{**asdict(document), "meta": dict(document.meta)} for document in listed]))
         return
-    uris = [uri for document in found for uri in document.uris]
+    uris = [uri for document in listed for uri in document.uris]
     names = dict(zip(uris, names_of(uris), strict=True))
-    for document in found:
+    for document in listed:
         size = f"{document.size_bytes / 1024:,.0f} KiB"
         typer.echo(
             f"{document.doc_id[:12]}  {document.kind:5}  {document.status:7}  {document.units:5}  {size:>12}  "
@@ -53,7 +53,7 @@ def documents(
             typer.echo(f"              {document.error}")
         for notice in document.notices:
             typer.echo(f"              notice: {notice}")
-    typer.echo(f"{len(found)} documents")
+    typer.echo(f"{len(listed)} documents")
 
 
 def versions(collection: CollectionOption = None, config: ConfigOption = None, as_json: JsonFlag = False) -> None:
@@ -106,14 +106,14 @@ def delete(
 
     root = load(config, collection).collection
     collection_now = Collection.open(root)
-    found = {document.doc_id: collection_now.shown(document) for document in map(collection_now.document, docs)}
+    removed = {document.doc_id: collection_now.shown(document) for document in map(collection_now.document, docs)}
     with CollectionWriter(root) as writer:
-        writer.delete(*found)
+        writer.delete(*removed)
         version = writer.publish("delete")
     if as_json:
-        typer.echo(json.dumps([{"doc_id": doc_id, "collection_version": version} for doc_id in found]))
+        typer.echo(json.dumps([{"doc_id": doc_id, "collection_version": version} for doc_id in removed]))
         return
-    for document in found.values():
+    for document in removed.values():
         typer.echo(f"{document.title or document.uri} is deleted; the collection is at version {version}")
 
 

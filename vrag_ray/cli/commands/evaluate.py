@@ -263,16 +263,16 @@ def compare(
     refuse_other_questions(before, after)
     old, new = rows_of(before, system), rows_of(after, second_system or system)
     names = measure or [name for name in measure_names(old) if name in measure_names(new)]
-    found = [compared(old, new, name) for name in names]
+    differences = [compared(old, new, name) for name in names]
     changed = [field for field in after.header.differs_from(before.header) if not field.startswith("systems:")]
     if as_json:
-        typer.echo(json.dumps({"changed": changed, "differences": [asdict(difference) for difference in found]}))
+        typer.echo(json.dumps({"changed": changed, "differences": [asdict(difference) for difference in differences]}))
     else:
-        for line in _difference_lines(found, changed, {row.uid: row.question for row in new}, listed):
+        for line in _difference_lines(differences, changed, {row.uid: row.question for row in new}, listed):
             typer.echo(line)
     fallen = [
         difference.measure
-        for difference in found
+        for difference in differences
         if not_worse_than is not None and difference.mean * 100 < -not_worse_than
     ]
     if fallen:
@@ -297,11 +297,11 @@ def report(
 
 
 def _difference_lines(
-    found: Sequence[Difference], changed: Sequence[str], questions: dict[str, str], listed: int
+    differences: Sequence[Difference], changed: Sequence[str], questions: dict[str, str], listed: int
 ) -> Iterator[str]:
     for name in changed:
         yield f"changed: {name}"
-    for difference in found:
+    for difference in differences:
         verdict = (
             ("better" if difference.mean > 0 else "worse")
             if difference.is_there
@@ -312,7 +312,7 @@ def _difference_lines(
             f"[{difference.low:+.3f}, {difference.high:+.3f}]  "
             f"{len(difference.wins)} won, {len(difference.losses)} lost of {difference.questions}: {verdict}"
         )
-    for difference in found[:1]:
+    for difference in differences[:1]:
         for name, uids in (("won", difference.wins), ("lost", difference.losses)):
             for uid in uids[:listed]:
                 yield f"  {name} ({difference.measure}): {questions[uid]}  [{uid}]"
@@ -323,13 +323,13 @@ def _score(run: Path, qrels: Path, as_json: bool) -> None:
     from vrag_ray.evaluation.suites.trec import read_qrels, read_run
 
     scores, grades = read_run(run), read_qrels(qrels)
-    found = [rank_measures(in_order(scores.get(query, {})), judged) for query, judged in grades.items()]
-    if not found:
+    measured = [rank_measures(in_order(scores.get(query, {})), judged) for query, judged in grades.items()]
+    if not measured:
         raise typer.BadParameter(f"{qrels} judges nothing", param_hint="--qrels")
-    means = {name: sum(values[name] for values in found) / len(found) for name in found[0]}
+    means = {name: sum(values[name] for values in measured) / len(measured) for name in measured[0]}
     if as_json:
-        typer.echo(json.dumps({"queries": len(found), "means": means}))
+        typer.echo(json.dumps({"queries": len(measured), "means": means}))
         return
-    typer.echo(f"{len(found)} queries")
+    typer.echo(f"{len(measured)} queries")
     for name, value in means.items():
         typer.echo(f"{name:12} {value:.4f}")

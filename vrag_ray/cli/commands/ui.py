@@ -53,10 +53,10 @@ def launch_of(url: str, host: str, port: int, *, allow_open: bool = False) -> La
         )
     if importlib.util.find_spec("streamlit") is None:
         raise VragError("the web interface needs streamlit: install the extra `ui`, as in pip install -e '.[ui]'")
-    found = importlib.util.find_spec("ui.app")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("ui.app")
+    if spec is None or spec.origin is None:
         raise VragError("the folder ui/ of the project is not installed beside vrag_ray: install the project whole")
-    app = Path(found.origin)
+    app = Path(spec.origin)
     root = str(app.parent.parent)
     options = ("--server.address", host, "--server.port", str(port))
     inherited = os.environ.get("PYTHONPATH")
@@ -65,7 +65,7 @@ def launch_of(url: str, host: str, port: int, *, allow_open: bool = False) -> La
         | _own_key()
         | {
             "VRAG_URL": url,
-            # Streamlit puts the script's own folder on the path, and not the one that holds the package.
+            # Streamlit puts the script's own folder on the path, and not the folder that holds the package.
             "PYTHONPATH": root if not inherited else f"{root}{os.pathsep}{inherited}",
         }
     )

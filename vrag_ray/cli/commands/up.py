@@ -242,7 +242,7 @@ def follow(paths: Sequence[Path], settings: Settings, stop: Event, seen: Mapping
 def files_below(paths: Sequence[Path]) -> Mapping[str, tuple[int, int]]:
     """The files in ``paths``, those of folders in any depth, with time of change (ns) and size; links to folders are
     not followed."""
-    found: dict[str, tuple[int, int]] = {}
+    states: dict[str, tuple[int, int]] = {}
     for path in paths:
         files = [path]
         if path.is_dir():
@@ -251,8 +251,8 @@ def files_below(paths: Sequence[Path]) -> Mapping[str, tuple[int, int]]:
             # A file may go between the listing and the look.
             with suppress(OSError):
                 status = file.stat()
-                found[str(file)] = (status.st_mtime_ns, status.st_size)
-    return found
+                states[str(file)] = (status.st_mtime_ns, status.st_size)
+    return states
 
 
 async def _ingest_beside(paths: Sequence[Path], settings: Settings, stop: Event) -> None:

@@ -83,15 +83,15 @@ async def measured(
 
 
 def _of_places(record: RunRecord, gold: Sequence[GoldPlace], abstained: bool) -> dict[str, float]:
-    found = {"gold found": _share(gold, found_places(record))}
+    recall = {"gold found": _share(gold, places_of_searches(record))}
     if abstained:
         recalled = {EVIDENCE_RECALL: 0.0} if any(place.box is not None for place in gold) else {}
-        return found | _page_recall(gold, []) | recalled
+        return recall | _page_recall(gold, []) | recalled
     cited = cited_places(record)
     places = dict.fromkeys(replace(citation, box=None, element=None, value=None) for citation in cited)
     right = [cited_place for cited_place in places if any(place.is_met_by(cited_place) for place in gold)]
     return {
-        **found,
+        **recall,
         "cited precision": len(right) / len(places) if places else 0.0,
         "cited recall": _share(gold, cited),
         **_page_recall(gold, cited),
@@ -132,7 +132,7 @@ def is_unanswerable(example: Example) -> bool:
     return normalised(example.answers[0]) in UNANSWERABLE
 
 
-def found_places(record: RunRecord) -> list[Seen]:
+def places_of_searches(record: RunRecord) -> list[Seen]:
     """That the run's searches brought into view."""
     return [
         Seen(item.doc_id, item.page, item.t_start, item.t_end)

@@ -13,10 +13,11 @@ rank, and whether there is a relevant one among the first k (what others call hi
 
 
 def rank_measures(ranked: Sequence[str], grades: Grades, names: Sequence[str] = RANK_MEASURES) -> dict[str, float]:
-    """Each measure of ``ranked``, the items found, best first, each once. All are 0 where nothing relevant is known."""
-    found = [max(0, grades.get(item, 0)) for item in ranked]
+    """Each measure of ``ranked``, the items of the results, best first, each once. All are 0 where nothing relevant is
+    known."""
+    gains = [max(0, grades.get(item, 0)) for item in ranked]
     relevant = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
-    return {name: _measure(name, found, relevant) for name in names}
+    return {name: _measure(name, gains, relevant) for name in names}
 
 
 def in_order(scores: Mapping[str, float]) -> list[str]:

@@ -32,8 +32,8 @@ def outline_suite(pdfs: Mapping[str, tuple[str, Probe]], paraphrases: Mapping[st
         bodies[doc_id], names[doc_id] = body, name
         labelled = [(section.title, [section], "title") for section in sections]
         if name in paraphrases:
-            found = read_paraphrases(paraphrases[name], sections)
-            labelled += [(text, list(right), "paraphrase") for text, right in found.items()]
+            paraphrased = read_paraphrases(paraphrases[name], sections)
+            labelled += [(text, list(right), "paraphrase") for text, right in paraphrased.items()]
         for number, (text, right, wording) in enumerate(labelled):
             pages = (page for section in right for page in range(section.first_page, section.last_page + 1))
             groups = {"wording": (wording,)} | ({"document": (name,)} if len(pdfs) > 1 else {})
@@ -54,12 +54,12 @@ def read_paraphrases(path: Path, sections: Sequence[TocQuery]) -> Paraphrases:
     Raises VragError, naming the file, for what is not of the form and for a title that is not there.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise VragError(f"{path} cannot be read: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise VragError(f"{path} is no JSON object of questions, each with the title of the section that answers it")
-    titles_of = {text: [titles] if isinstance(titles, str) else list(titles) for text, titles in found.items()}
+    titles_of = {text: [titles] if isinstance(titles, str) else list(titles) for text, titles in content.items()}
     return {
         text: [query for title in titles for query in _titled(title, sections, path)]
         for text, titles in titles_of.items()
@@ -69,10 +69,10 @@ def read_paraphrases(path: Path, sections: Sequence[TocQuery]) -> Paraphrases:
 def _titled(title: str, sections: Sequence[TocQuery], path: Path) -> list[TocQuery]:
     """The sections with this title; where there is none, those with it in theirs."""
     exactly = [section for section in sections if section.title.lower() == title.lower()]
-    found = exactly or [section for section in sections if title.lower() in section.title.lower()]
-    if not found:
+    matches = exactly or [section for section in sections if title.lower() in section.title.lower()]
+    if not matches:
         raise VragError(f"{path}: no section is titled {title!r}")
-    return found
+    return matches
 
 
 def _item(name: str, page: int) -> str:

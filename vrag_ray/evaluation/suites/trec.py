@@ -1,4 +1,4 @@
-"""TREC's files, so that any tool can score what was found here, and what others found can be scored here.
+"""TREC's files, so that any tool can score the results from here, and results from elsewhere can be scored here.
 
 A run has lines of ``query Q0 item rank score tag``, qrels of ``query 0 item grade``. Names with blanks are not possible
 in either: blanks, and the percent sign that stands for them, are percent-encoded.
@@ -77,12 +77,12 @@ def _number(where: str, text: str) -> float:
 
 
 def _named(name: str) -> str:
-    return re.sub(r"[%\s]", lambda found: _ENCODED.get(found[0], "%20"), name)
+    return re.sub(r"[%\s]", lambda match: _ENCODED.get(match[0], "%20"), name)
 
 
 def _decoded(name: str) -> str:
     back = {code: character for character, code in _ENCODED.items()}
-    return re.sub("|".join(_ENCODED.values()), lambda found: back[found[0]], name)
+    return re.sub("|".join(_ENCODED.values()), lambda match: back[match[0]], name)
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
