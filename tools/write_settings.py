@@ -68,20 +68,22 @@ def _meanings(section: type[BaseModel]) -> dict[str, str]:
     """The docstring behind each field of a class."""
     body = ast.parse(textwrap.dedent(inspect.getsource(section))).body[0]
     assert isinstance(body, ast.ClassDef)
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for field, behind in zip(body.body, body.body[1:], strict=False):
         match field, behind:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):
-                found[name] = meaning
-    return found
+                meanings[name] = meaning
+    return meanings
 
 
 def _meaning(meanings: dict[str, str], section: type[BaseModel], name: str, field: FieldInfo) -> str:
     if name not in meanings:
-        raise VragError(f"{section.__name__}.{name} has no docstring that says what it means")
+        raise VragError(f"{section.__name__}.{name} has no docstring with its meaning")
     limits = [LIMITS[key].format(f"{value:g}") for limit in field.metadata for key, value in _limits(limit)]
     kinds = (field.annotation, *get_args(field.annotation))
-    values = [f"`{one.value}`" for kind in kinds if inspect.isclass(kind) and issubclass(kind, StrEnum) for one in kind]
+    values = [
+        f"`{member.value}`" for kind in kinds if inspect.isclass(kind) and issubclass(kind, StrEnum) for member in kind
+    ]
     allowed = "; ".join([*([f"one of {', '.join(values)}"] if values else []), *limits])
     return _flat(meanings[name]).replace("|", "\\|") + (f" ({allowed})" if allowed else "")
 

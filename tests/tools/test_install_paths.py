@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 from packaging.requirements import Requirement
-from setup_plan import ACCELERATORS, one_faiss, wanted_extras
+from setup_plan import ACCELERATORS, needed_extras, single_faiss
 
 from tests.support.paths import ROOT
 
@@ -47,8 +47,8 @@ def test_each_documented_path_ends_with_one_faiss(extras: frozenset[str]):
 
 @pytest.mark.parametrize("accelerator", ACCELERATORS)
 def test_make_demo_and_make_setup_end_with_one_faiss_in_either_order(accelerator: str):
-    demo, test = wanted_extras("demo", accelerator), wanted_extras("test", accelerator)
-    assert len(faiss_of(demo)) == len(faiss_of(test)) == len(faiss_of(one_faiss(demo | test))) == 1
+    demo, test = needed_extras("demo", accelerator), needed_extras("test", accelerator)
+    assert len(faiss_of(demo)) == len(faiss_of(test)) == len(faiss_of(single_faiss(demo | test))) == 1
 
 
 @pytest.mark.parametrize(("extra", "wheel"), [("embedded", "faiss-cpu"), ("cpu", "faiss-cpu"), ("gpu", "faiss-gpu")])

@@ -12,17 +12,17 @@ from setup_plan import (
     Stamp,
     conflicting_accelerator,
     fingerprint,
+    needed_extras,
     needs_cpu_wheel_index,
-    one_faiss,
     pick_accelerator,
     python_problem,
     requirement,
+    single_faiss,
     uv_settings,
-    wanted_extras,
 )
 
-TEST_EXTRAS = wanted_extras("test", "cpu")
-DEMO_EXTRAS = wanted_extras("demo", "cpu")
+TEST_EXTRAS = needed_extras("test", "cpu")
+DEMO_EXTRAS = needed_extras("demo", "cpu")
 some_extras = st.frozensets(st.sampled_from(["cpu", "gpu", "dev", "embedded", "ui"]))
 
 # What pip 23.2 prints where only PyPI is known, shortened in the list of versions.
@@ -130,7 +130,7 @@ def test_a_complete_new_enough_python_is_accepted() -> None:
 def test_a_stamp_satisfies_the_subsets_of_its_extras_and_an_accelerator_the_embedded_one(
     have: frozenset[str], want: frozenset[str]
 ) -> None:
-    have = one_faiss(have)
+    have = single_faiss(have)
     given_by_accelerator = {"embedded"} if have & {"cpu", "gpu"} else set()
     assert Stamp("same", have).satisfies("same", want) == (want <= have | given_by_accelerator)
     assert not Stamp("same", have).satisfies("changed", want)
