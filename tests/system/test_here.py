@@ -21,7 +21,7 @@ from vrag_ray.agent.support import Support
 from vrag_ray.client.schemas import PageElements, RunRequest
 from vrag_ray.config import Settings, SpaceConfig, VllmConfig
 from vrag_ray.imaging.fitting import size_of
-from vrag_ray.policies.extractive.wording import MODEL_NOT_ASKED
+from vrag_ray.policies.extractive.wording import MODEL_NOT_USED
 from vrag_ray.serving.contract import ProfiledAnswer, Queries, SearchScope
 from vrag_ray.serving.parts.collections import ServedCollections
 from vrag_ray.serving.system import ServedSystem
@@ -235,7 +235,7 @@ def test_a_question_without_an_agent_is_answered_by_the_model_where_there_is_a_m
         asked = len(stub.requests)
         chosen = asyncio.run(run("extractive"))
         assert len(stub.requests) == asked
-    assert chosen.answer.endswith(MODEL_NOT_ASKED)
+    assert chosen.answer.endswith(MODEL_NOT_USED)
     assert "no language model" not in chosen.answer
 
 
@@ -250,4 +250,4 @@ def test_a_model_that_only_the_service_loads_is_not_silently_replaced_by_rules(c
 
     with pytest.raises(VragError, match=r"agent vimrag needs the model org/name.*or ask here with --agent extractive"):
         asyncio.run(run(None))
-    assert asyncio.run(run("extractive")).answer.endswith(MODEL_NOT_ASKED)
+    assert asyncio.run(run("extractive")).answer.endswith(MODEL_NOT_USED)

@@ -35,7 +35,7 @@ TEXTS = st.lists(st.lists(WORDS, max_size=6).map(" ".join), max_size=8)
 def test_shares_are_those_of_each_text(texts: list[str], question: str) -> None:
     held = [stems(text) for text in texts]
     for term in terms(question):
-        shares = {place: term.found_in(text) for place, text in enumerate(held)}
+        shares = {place: term.presence_in(text) for place, text in enumerate(held)}
         assert StemIndex(held).shares(term) == {place: share for place, share in shares.items() if share}
 
 

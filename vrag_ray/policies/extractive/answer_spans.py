@@ -85,19 +85,19 @@ def shortest_answer(part: Part, quote: str) -> str:
 
 def _contacts(part: Part, quote: str) -> list[tuple[int, str]]:
     """Telephone numbers, those of a fax where the question is for one, or addresses of mail or the web, in order."""
-    found = list(_CONTACT_PATTERNS[part.kind].finditer(quote))
+    matches = list(_CONTACT_PATTERNS[part.kind].finditer(quote))
     if part.kind is AnswerKind.TELEPHONE:
         of_dates = [range(date.start, date.start + len(date.text)) for date in dates(quote)]
         is_fax = "fax" in part.text.casefold()
-        found = [
+        matches = [
             number
-            for number in found
+            for number in matches
             if (_DIALLED.match(number[0]) or _CALLED.search(quote, 0, number.start()))
             and not _DAY_OR_YEARS.match(number[0])
             and not any(number.start() in span for span in of_dates)
             and ("fax" in quote[max(0, number.start() - LONGEST_LABEL) : number.start()].casefold()) is is_fax
         ]
-    return [(match.start(), match[0]) for match in found]
+    return [(match.start(), match[0]) for match in matches]
 
 
 def _expansion(abbreviation: str, quote: str) -> str:
@@ -151,9 +151,9 @@ def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
     """
     question_stems = stems(part.text)
     words = [(match.start(), stems(match.group())) for match in re.finditer(r"\w+", quote)]
-    places = [(term, [at for at, word in words if term.found_in(word)]) for term in part.terms]
-    at = [(term, found[0]) for term, found in places if len(found) == 1]
-    at = at or [(term, place) for term, found in places for place in found]
+    places = [(term, [at for at, word in words if term.presence_in(word)]) for term in part.terms]
+    at = [(term, positions[0]) for term, positions in places if len(positions) == 1]
+    at = at or [(term, place) for term, positions in places for place in positions]
     fresh = [
         (place, text)
         for place, text in candidates

@@ -1,8 +1,8 @@
 """How much of a question a candidate covers.
 
 Coverage is ``sum(weight(t) * presence(t)) / sum(weight(t))`` over the question's informative words ``t``. ``weight``
-is the inverse document frequency of the word over the sentences and rows of the pages found, and half as much again
-for names and numbers. ``presence`` is 1 in the candidate itself and less around it (``Presence``). A candidate
+is the inverse document frequency of the word over the sentences and rows of the pages of the search, and half as much
+again for names and numbers. ``presence`` is 1 in the candidate itself and less around it (``Presence``). A candidate
 without a name or number of the question most likely speaks of another thing: its coverage counts ``MISSING_SPECIFIC``.
 """
 
@@ -67,8 +67,8 @@ class Yardstick:
         """Presence of each word by virtue of the document's title and the page alone."""
         return {
             term.stem: max(
-                PRESENCE.title * term.found_in(title),
-                (0.5 if term.specific else 1.0) * PRESENCE.page * term.found_in(page),
+                PRESENCE.title * term.presence_in(title),
+                (0.5 if term.specific else 1.0) * PRESENCE.page * term.presence_in(page),
             )
             for term in self.terms
         }

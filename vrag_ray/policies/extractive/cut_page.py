@@ -87,7 +87,7 @@ class CutPage:
 
 
 def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
-    """``passage_text`` is the window that was found: all there is of a page without words, and of a clip what was read
+    """``passage_text`` is the window that matched: all there is of a page without words, and of a clip what was read
     from its frames. A pure function of its arguments, and slow enough to be remembered: some tens of milliseconds."""
     if not page.words and not page.text.strip():
         page = replace(page, text=passage_text)
@@ -98,8 +98,8 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
     if ruled := grids_of(page, shown):
         by_words, shown = set(shown), tables(page.words, page.aspect, ruled)
         in_ruled = {id(row[0].words[0]) for table in shown if table not in by_words for row in table.rows}
-    found = [table.with_heads_in(page.text) for table in shown]
-    spans = sentences(page, found)
+    with_heads = [table.with_heads_in(page.text) for table in shown]
+    spans = sentences(page, with_heads)
     if timed:
         # The name of the file, and in an old collection what is read from the frames, have no time but the clip's.
         known = "\n".join(caption.text for caption in timed)
@@ -109,8 +109,8 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         # Noted to the page: in its text, and in no place on it.
         spans = [*spans, *text_sentences(page.notes.removeprefix(NOTES_MARK))]
     held = stems(page.text) | stems(crossing_text(page)) | stems(" ".join(word.text for word in page.words))
-    lines = tuple(rows(page, found))
-    headed = [table for table in found if table.head_rows and len(table.edges) >= LEAST_COLUMNS]
+    lines = tuple(rows(page, with_heads))
+    headed = [table for table in with_heads if table.head_rows and len(table.edges) >= LEAST_COLUMNS]
     heads = {
         id(word): is_sure
         for table in headed
@@ -127,7 +127,7 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         held,
         StemIndex(span.stems for span in spans),
         StemIndex(row.stems for row in lines),
-        _units(found, lines),
+        _units(with_heads, lines),
         frozenset(_margins(page, spans)),
         _columns(headed, lines),
         frozenset(place for place, row in enumerate(lines) if {id(word) for word in row.cells[0].words[:1]} & in_ruled),

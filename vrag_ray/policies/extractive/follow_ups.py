@@ -88,16 +88,16 @@ def is_follow_up(question: str) -> bool:
 def subject_of(question: str) -> str:
     """The first name in ``question``, with what it names, else its last words with an article; empty where it has
     neither. A place is a subject only where there is nothing else."""
-    found = [
+    names = [
         (_with_noun(question, name), _BESIDE.search(question, 0, name.start())) for name in _NAME.finditer(question)
     ]
     described = [
         (_LAST_WORD if _VERB_BEFORE.search(question, 0, match.start()) else _PARTICIPLE).sub(r"\1", match.group())
         for match in _DESCRIBED.finditer(question)
     ]
-    ranked = [name for name, is_beside in found if not is_beside]
+    ranked = [name for name, is_beside in names if not is_beside]
     ranked += described[-1:]
-    ranked += [name for name, is_beside in found if is_beside]
+    ranked += [name for name, is_beside in names if is_beside]
     return next(iter(ranked), "")
 
 
@@ -111,7 +111,7 @@ def _with_noun(question: str, name: re.Match[str]) -> str:
 
 def _with_subject(before: str, question: str, subject: str) -> str:
     """``question`` with ``subject``, that of ``before`` or of an earlier question, in place of its first pronoun."""
-    pronouns = [found for kind in (_THING, _PERSON) if (found := kind.search(question)) is not None]
+    pronouns = [match for kind in (_THING, _PERSON) if (match := kind.search(question)) is not None]
     pronoun = min(pronouns, key=re.Match.start, default=None)
     if pronoun is None or not subject or _EXPLETIVE.match(question, pronoun.start()):
         return question

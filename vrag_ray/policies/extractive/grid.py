@@ -75,13 +75,13 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
     labels: dict[str, list[_Place]] = {}
     for place in _short_cells(page):
         for term in terms:
-            if term.found_in(place.cell.stems):
+            if term.presence_in(place.cell.stems):
                 labels.setdefault(term.stem, []).append(place)
     label_cells = {id(place.cell) for places in labels.values() for place in places}
     years = frozenset(term.stem for term in terms if _YEAR.fullmatch(term.stem))
     is_for_a_change = any(term.stem in _CHANGES for term in terms)
     heads = {index for index, row in enumerate(page) if _names_periods(row)}
-    found: list[Crossing] = []
+    met: list[Crossing] = []
     for value in _short_cells(page):
         is_figure = bool(value.cell.words) and any(map(str.isdigit, value.cell.text))
         is_figure = (
@@ -103,8 +103,8 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
                         along_column[stem] = (share, place)
         crossing = _crossing(page, value, along_row, along_column)
         if crossing is not None:
-            found.append(crossing)
-    return found
+            met.append(crossing)
+    return met
 
 
 def _crossing(
@@ -177,13 +177,13 @@ def _column_share(page: Sequence[Row], label: _Place, value: _Place) -> float:
 
 def _stack(page: Sequence[Row], label: _Place) -> list[Span]:
     """The figures right above an axis label, up to the next prose or words. Several mean several series: no answer."""
-    found: list[Span] = []
+    figures: list[Span] = []
     for row in reversed(page[max(0, label.row - MAX_ROWS_APART) : label.row]):
         above = [cell for cell in row.cells if _overlap(cell, label.cell) > 0]
         if row.is_prose or not all(any(map(str.isdigit, cell.text)) for cell in above):
             break
-        found.extend(above)
-    return found
+        figures.extend(above)
+    return figures
 
 
 def _nearest(row: Row, value: Span) -> Span | None:

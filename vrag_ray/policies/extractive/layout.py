@@ -153,17 +153,17 @@ def rows(page: PageText, tables: Sequence[Table] = ()) -> list[Row]:
     table_of = {id(word): table for table in tables for row in table.rows for cell in row for word in cell.words}
     lines = [[page.words[place] for place in row] for region in regions(page.words, aspect) for row in region.rows]
     place_of = {id(word): place for place, word in enumerate(word for line in lines for word in line)}
-    found: list[Row] = []
+    ordered: list[Row] = []
     done: set[int] = set()
     for line in lines:
         table = table_of.get(id(line[0]))
         if table is not None and id(table) not in done:
             done.add(id(table))
-            found.extend(_rows_of(table, aspect, place_of))
+            ordered.extend(_rows_of(table, aspect, place_of))
         if outside := [word for word in line if id(word) not in table_of]:
             parts = _parted_at_leaders(cells(outside, aspect))
-            found.append(_row([_cell(part, aspect) for part in parts], place_of, outside))
-    return found
+            ordered.append(_row([_cell(part, aspect) for part in parts], place_of, outside))
+    return ordered
 
 
 def _rows_of(table: Table, aspect: float, place_of: Mapping[int, int]) -> Iterator[Row]:
@@ -244,18 +244,18 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
     aspect = page.aspect
     body = (row for table in tables for row in table.body)
     row_of = {id(word): number for number, row in enumerate(body) for cell in row for word in cell.words}
-    found: list[Span] = []
+    spans: list[Span] = []
     columns = [
         list(_cell_by_cell([[page.words[place] for place in row] for row in region.rows], page.elements))
         for region in regions(page.words, aspect)
     ]
     for number, column in enumerate(columns):
-        before = len(found)
+        before = len(spans)
         for lines in column:
-            found += _of_lines(lines, row_of, aspect)
-        if number > 0 and len(column) == len(columns[number - 1]) == 1 and _goes_on(found[before - 1], found[before]):
-            found[before - 1 : before + 1] = [_over_column_end(found[before - 1], found[before])]
-    return _over_page_end(found, page)
+            spans += _of_lines(lines, row_of, aspect)
+        if number > 0 and len(column) == len(columns[number - 1]) == 1 and _goes_on(spans[before - 1], spans[before]):
+            spans[before - 1 : before + 1] = [_over_column_end(spans[before - 1], spans[before])]
+    return _over_page_end(spans, page)
 
 
 def _of_lines(lines: Sequence[Sequence[Word]], row_of: Mapping[int, int], aspect: float) -> Iterator[Span]:
@@ -312,8 +312,8 @@ def items_below(spans: Sequence[Span], place: int) -> Sequence[Span]:
 
 def _number(span: Span) -> int | None:
     """The number that an item of a list begins with."""
-    found = _ITEM_NUMBER.match(span.text)
-    return int(found[1]) if found is not None else None
+    match = _ITEM_NUMBER.match(span.text)
+    return int(match[1]) if match is not None else None
 
 
 def _mark(span: Span) -> str:
@@ -419,7 +419,7 @@ def text_sentences(text: str) -> list[Span]:
         blocks[-1].append(line)
         if is_whole or is_led or place in ended:
             blocks.append([])
-    found: list[Span] = []
+    spans: list[Span] = []
     for block in blocks:
         words = _UNSPACED_END.sub(" ", " ".join(block)).split()
         is_led = _leads(words)
@@ -430,9 +430,9 @@ def text_sentences(text: str) -> list[Span]:
             is_mark = len(current) == 1 and _ORDINAL.match(word) is not None
             ends = begins and _ends_sentence(word, following) and not (is_mark or _is_caption_number(current[:3]))
             if not following or ((ends or len(current) >= MAX_SENTENCE_WORDS) and not is_led):
-                found.append(Span(" ".join(current)))
+                spans.append(Span(" ".join(current)))
                 current = []
-    return found
+    return spans
 
 
 def _ends_sentence(word: str, following: str) -> bool:

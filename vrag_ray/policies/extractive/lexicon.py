@@ -97,7 +97,7 @@ class Term:
         """Whether it is a name with its number, as ``figure 2``."""
         return " " in self.stem
 
-    def found_in(self, stems: frozenset[str]) -> float:
+    def presence_in(self, stems: frozenset[str]) -> float:
         """1 where the word stands in ``stems``, ``AKIN`` where a longer or shorter form of it does, else 0."""
         if self.stem in stems:
             return 1.0
@@ -115,18 +115,18 @@ def tokens(text: str) -> list[str]:
 
     ``FY2022``, ``FY 2022`` and ``FY22`` are the year alone.
     """
-    found: list[str] = []
+    words: list[str] = []
     folded = unicodedata.normalize("NFKC", without_note_marks(text)).casefold()
     for token in _TOKEN.findall(_FISCAL_BLANK.sub(r"\1", folded)):
         if token[0].isdigit():
-            found.append(token.replace(",", ""))
+            words.append(token.replace(",", ""))
         elif fiscal := _FISCAL_YEAR.fullmatch(token):
-            found.append(fiscal[1] if len(fiscal[1]) == 4 else f"20{fiscal[1]}")
+            words.append(fiscal[1] if len(fiscal[1]) == 4 else f"20{fiscal[1]}")
         elif _UNSPACED_RUN.fullmatch(token):
-            found.extend(token[place : place + 2] for place in range(len(token) - 1))
+            words.extend(token[place : place + 2] for place in range(len(token) - 1))
         else:
-            found.append(token)
-    return found
+            words.append(token)
+    return words
 
 
 @lru_cache(maxsize=1 << 16)
@@ -156,22 +156,22 @@ def numbered(text: str) -> Iterator[str]:
     """``figure 2`` of ``Fig. 2``, ``section 3.1`` of ``Section 3.1`` and of a heading that begins with its number."""
     if heading := _NUMBERED_HEADING.match(text):
         yield f"section {heading[1]}"
-    for found in _NUMBERED.finditer(text):
-        yield _numbered(found)
+    for match in _NUMBERED.finditer(text):
+        yield _numbered(match)
 
 
 def leading_number(text: str) -> tuple[str, bool]:
     """``figure 2`` of a text that begins with ``Fig. 2``, ``section 2`` of ``2 Methods``; else empty. And whether it is
     set off from what follows, as in ``Figure 2: Masts``."""
-    if found := _NUMBERED.match(text):
-        return _numbered(found), text[found.end() :].lstrip()[:1] in tuple(":.|\u2013\u2014-")
+    if match := _NUMBERED.match(text):
+        return _numbered(match), text[match.end() :].lstrip()[:1] in tuple(":.|\u2013\u2014-")
     heading = _NUMBERED_HEADING.match(text)
     return (f"section {heading[1]}", True) if heading else ("", False)
 
 
-def _numbered(found: re.Match[str]) -> str:
-    name = found[1].casefold()
-    return f"{_SAME_NAMES.get(name, name)} {found[2]}"
+def _numbered(match: re.Match[str]) -> str:
+    name = match[1].casefold()
+    return f"{_SAME_NAMES.get(name, name)} {match[2]}"
 
 
 @lru_cache(maxsize=1 << 16)
@@ -182,14 +182,14 @@ def _stems_of_word(word: str) -> frozenset[str]:
 
 def terms(question: str) -> tuple[Term, ...]:
     """The informative words, in order and once each, and names with their number; all words where there are neither."""
-    numbers = [_numbered(found) for found in _NUMBERED.finditer(question)]
+    numbers = [_numbered(match) for match in _NUMBERED.finditer(question)]
     question = _NUMBERED.sub(" ", question) if numbers else question
     names = _names(question)
     months = names & {"may"}  # the month, not the verb
     every = tokens(without_question_words(question)) or tokens(question)
     named = months | frozenset(label.casefold() for label in _LABEL.findall(question))
-    found = [token for token in every if is_informative(token) or token in named] or ([] if numbers else every)
-    words = (Term(stem(token), token, token in names or any(map(str.isdigit, token))) for token in found)
+    chosen = [token for token in every if is_informative(token) or token in named] or ([] if numbers else every)
+    words = (Term(stem(token), token, token in names or any(map(str.isdigit, token))) for token in chosen)
     named_with_number = (Term(name, name, specific=True) for name in numbers)
     return tuple({term.stem: term for term in (*words, *named_with_number)}.values())
 

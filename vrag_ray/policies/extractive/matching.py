@@ -1,4 +1,4 @@
-"""Which stretch of the pages that were found answers a question best: sentences, captions, table rows and cells.
+"""Which stretch of the pages of a search answers a question best: sentences, captions, table rows and cells.
 
 Candidates are ranked by coverage (``coverage.py``), corrected by the kind of answer that the question is for.
 """
@@ -42,7 +42,7 @@ IN_MARGIN = 0.7
 HEADS_ALONE = 0.4
 """The heads of a table say what its rows answer."""
 UNTIMED = 0.9
-"""Of two places in a clip, the one whose time is known is preferred."""
+"""Of two places in a clip, a place whose time is known is preferred."""
 CROSSING_BONUS = 0.1
 """Row and column agree on the value, which a sentence with the same words does not show."""
 FIRST_BONUS = 0.05
@@ -115,7 +115,7 @@ class _Page:
 
 
 def page_of(sighting: Sighting) -> PageText:
-    """The page of a sighting; the passage that was found where the page could not be read."""
+    """The page of a sighting; the passage that matched where the page could not be read."""
     return sighting.page or PageText(sighting.doc_id, sighting.locator, sighting.passage_text, (), 0, 0)
 
 
@@ -126,7 +126,7 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
     """
     pages = [_Page.of(sighting, part, cut) for sighting in seen.sightings if not sighting.source]
     yardstick = _yardstick(part, pages)
-    found: list[Match] = []
+    candidates: list[Match] = []
     for page in pages:
         around = yardstick.surroundings(stems(page.sighting.title), page.parts.stems)
         scored = [*_of_spans(part, page, yardstick, around), *_of_rows(part, page, yardstick, around)]
@@ -137,11 +137,11 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
             factor *= OTHER_MEDIUM
         if part.pages and page.sighting.locator.page not in part.pages:
             factor *= OTHER_PAGE
-        found.extend(replace(match, coverage=match.coverage * factor) for match in scored)
+        candidates.extend(replace(match, coverage=match.coverage * factor) for match in scored)
     # Sorting is stable: equals keep the retriever's order.
-    found.sort(key=lambda match: (-round(match.coverage, 2), -round(match.density, 3)))
+    candidates.sort(key=lambda match: (-round(match.coverage, 2), -round(match.density, 3)))
     # Not before: bonuses tell apart candidates that hold every word of the question.
-    return [replace(match, coverage=min(1.0, match.coverage)) for match in found]
+    return [replace(match, coverage=min(1.0, match.coverage)) for match in candidates]
 
 
 def unread_above(seen: Observation, best: Match | None) -> Sighting | None:
@@ -183,7 +183,7 @@ def _yardstick(part: Part, pages: Sequence[_Page]) -> Yardstick:
 
 
 def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
-    found: list[Match] = []
+    candidates: list[Match] = []
     spans, captions, headings = page.parts.spans, page.parts.captions, page.parts.headings
     holding = set().union(*page.in_spans.values())
     if part.is_contact:
@@ -224,7 +224,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
         bonus += FIRST_BONUS if part.kind is AnswerKind.STATEMENT and follows else 0.0
         number, is_set_off = leading_number(span.text)
         bonus += (CAPTION_BONUS if is_set_off else CAPTION_BONUS / 2) if number in numbers else 0.0
-        found.append(
+        candidates.append(
             Match(
                 page.sighting.id,
                 whole.text,
@@ -236,11 +236,11 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
                 end=caption.end if caption is not None else None,
             )
         )
-    return found
+    return candidates
 
 
 def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
-    found: list[Match] = []
+    candidates: list[Match] = []
     in_heads: dict[Columns, list[dict[str, float]]] = {}
     for place in page.tables:
         row = page.parts.rows[place]
@@ -261,7 +261,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
             columns, places = page.parts.columns[place]
             if columns not in in_heads:
                 in_heads[columns] = [
-                    {t.stem: t.found_in(head) for t in part.terms if not t.specific} for head in columns.heads
+                    {t.stem: t.presence_in(head) for t in part.terms if not t.specific} for head in columns.heads
                 ]
             shares = [in_heads[columns][at] for at in places]
             for head in shares:
@@ -274,7 +274,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
                 answer = _named_by_head(part, row, shares, yardstick) or answer
         factor = HEADS_ALONE if _are_heads(part, row.stems, page.parts.head_rows.get(place)) else 1.0
         factor *= MISSING_SPECIFIC if _lacks_measure(part, presence) else 1.0
-        found.append(
+        candidates.append(
             Match(
                 page.sighting.id,
                 row.text,
@@ -285,7 +285,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
                 unit=page.parts.units.get(place, "") if is_figure(answer) else "",
             )
         )
-    return found
+    return candidates
 
 
 def _shortest(part: Part, text: str) -> str:
@@ -298,7 +298,9 @@ def _are_heads(part: Part, stems: frozenset[str], is_sure: bool | None) -> bool:
     """Whether heads of a table hold ``stems``, and so do not answer; None where no heads are. In a table of words alone
     a name of the question, but for a year, is one of a row that was taken for heads."""
     names = (term for term in part.terms if term.specific and not term.stem.isdigit())
-    return not part.wants_passage and (is_sure or (is_sure is not None and not any(t.found_in(stems) for t in names)))
+    return not part.wants_passage and (
+        is_sure or (is_sure is not None and not any(t.presence_in(stems) for t in names))
+    )
 
 
 def _called(name: str, row: Row, heads: Sequence[frozenset[str]]) -> str:
@@ -314,9 +316,9 @@ def _named_by_head(part: Part, row: Row, heads: Sequence[Mapping[str, float]], y
     several have. ``heads`` says for each cell which words its head has. What the question names is no answer to it."""
     weights = [
         yardstick.weight(
-            {term.stem: 0.0 if term.found_in(row.stems) else head.get(term.stem, 0.0) for term in part.terms}
+            {term.stem: 0.0 if term.presence_in(row.stems) else head.get(term.stem, 0.0) for term in part.terms}
         )
-        * (not any(term.found_in(cell.stems) for term in part.terms))
+        * (not any(term.presence_in(cell.stems) for term in part.terms))
         for cell, head in zip(row.cells, heads, strict=True)
     ]
     most = max(weights)
@@ -324,26 +326,26 @@ def _named_by_head(part: Part, row: Row, heads: Sequence[Mapping[str, float]], y
 
 
 def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
-    found: list[Match] = []
+    candidates: list[Match] = []
     for crossing in crossings(page.parts.rows, part.terms):
         if crossing.row in page.parts.contents:
             continue
         titled = _titled(page, crossing.row)
         presence = {name: max(crossing.aligned.get(name, 0.0), titled[name], around[name]) for name in titled}
         factor = MISSING_SPECIFIC if _lacks_measure(part, presence) else 1.0
-        found.append(
+        candidates.append(
             Match(
                 page.sighting.id,
                 crossing.quote,
                 crossing.value,
                 (yardstick.coverage(presence) + CROSSING_BONUS) * factor,
-                # Denser than any sentence: of equals, the one that row and column point at.
+                # Denser than any sentence: of equals, the cell that row and column point at.
                 1000.0 + crossing.named + 0.5 * crossing.nearness + BESIDE_BONUS * crossing.is_beside,
                 box=crossing.box,
                 unit=page.parts.units.get(crossing.row, ""),
             )
         )
-    return found
+    return candidates
 
 
 def _items(part: Part, spans: Sequence[Span], place: int) -> Sequence[Span]:
@@ -424,12 +426,12 @@ def _says_more(text: str, part: Part) -> bool:
 
 def _is_row_of_dates(text: str) -> bool:
     """Whether ``text`` is the head of columns that each stand for a day: two dates or more, and nothing else."""
-    found = dates(text)
-    return len(found) > 1 and sum(len(date.text) for date in found) >= len(text) - text.count(" ") - text.count(",")
+    days = dates(text)
+    return len(days) > 1 and sum(len(date.text) for date in days) >= len(text) - text.count(" ") - text.count(",")
 
 
 def _fitness(part: Part, span: Span, answer: str) -> float:
-    """Less than 1 for what does not look like an answer of the kind that was asked for; 0 for a heading without any
+    """Less than 1 for what does not look like an answer of the kind that is needed; 0 for a heading without any
     figure, in digits or in words, where a number is asked for."""
     if part.kind is AnswerKind.NUMBER and not answer and span.is_heading and not any(figures(span.text)):
         return 0.0

@@ -37,15 +37,15 @@ from vrag_ray.types import FULL_PAGE, Completion
 AGAIN = "-again"
 STEPS_PER_SEARCH = 3
 """Search, look closer, memorise."""
-PAGES_KEPT = 128
-"""Pages that are cut are looked at again in every later step of a run, and found by other runs."""
-SEARCHES_KEPT = 256
+CACHED_PAGES = 128
+"""Pages that are cut are looked at again in every later step of a run, and by other runs."""
+CACHED_SEARCHES = 256
 MOST_OTHERS = 3
 """Documents with other figures than those of an answer that it names."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Result:
     """A result, and the node of the search that found it."""
 
     node_id: str
@@ -57,8 +57,8 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Evidence(_Found):
-    """The best match of one search, with what it was found in."""
+class _Evidence(_Result):
+    """The best match of one search, with its result."""
 
     match: Match
 
@@ -91,8 +91,8 @@ class ExtractivePolicy:
         self._enough = (1.0 + config.abstain_below) / 2
         self._max_parts = max(1, (config.max_steps - 1) // STEPS_PER_SEARCH)
         self._protocol = GraphProtocol()
-        self._cut = cut = lru_cache(PAGES_KEPT)(cut_page)
-        self._ranked = lru_cache(SEARCHES_KEPT)(lambda part, seen: matches(part, seen.observation, cut))
+        self._cut = cut = lru_cache(CACHED_PAGES)(cut_page)
+        self._ranked = lru_cache(CACHED_SEARCHES)(lambda part, seen: matches(part, seen.observation, cut))
 
     async def complete(self, prompt: Prompt, say: Say) -> Completion:  # noqa: ARG002  it is done at once
         """In a thread: full pages take some tens of milliseconds, which other runs need not wait for."""
@@ -115,15 +115,15 @@ class ExtractivePolicy:
         search found is looked for, and no question, whatever it begins with."""
         if self._is_in_the_documents(prompt):
             return [passage_part(" ".join(prompt.question.split()))]
-        found: list[Part] = []
+        divided: list[Part] = []
         for part in parts(prompt.question, limit=self._max_parts):
-            if found and part.undivided and part.undivided == found[-1].text:
+            if divided and part.undivided and part.undivided == divided[-1].text:
                 continue
-            searches = _searches(prompt, len(found) + 1) if part.joined else []
-            found.append(
+            searches = _searches(prompt, len(divided) + 1) if part.joined else []
+            divided.append(
                 part_of(part.undivided) if any(self._names_a_row(part.joined, search) for search in searches) else part
             )
-        return found
+        return divided
 
     def _is_in_the_documents(self, prompt: Prompt) -> bool:
         words = tokens(prompt.question)
@@ -240,7 +240,7 @@ class ExtractivePolicy:
         }
         if unread is not None:
             useful[unread.id] = MemorizeEntry(information_id=unread.id, is_useful=True, priority_score=1)
-            note = f"Found {_Found(seen.node_id, unread).where}, but no words could be read there."
+            note = f"Found {_Result(seen.node_id, unread).where}, but no words could be read there."
             summary = note if best is None else f"{summary} {note}"
         entries = (
             useful.get(sighting.id) or MemorizeEntry(information_id=sighting.id, is_useful=False)
@@ -284,7 +284,7 @@ class ExtractivePolicy:
                 ),
             )
             (findings if sufficient else unanswered).append(finding)
-            named = [found.node_id for found in (item, unread) if found is not None]
+            named = [result.node_id for result in (item, unread) if result is not None]
             parents.extend(named if sufficient or not answered else [])
         known = [node.id for node in prompt.graph.nodes if node.id != ROOT_ID]
         return AddAnswerNode(
@@ -311,39 +311,39 @@ class ExtractivePolicy:
         return best
 
     def _others(self, part: Part, seen: Observation, best: Match | None) -> list[Match]:
-        """What a search found in other documents that covers as much as ``best`` and has its words with other figures,
-        as a report of another year has: the first of each document, and each quote once."""
+        """The matches in other documents that cover as much as ``best`` and have its words with other figures,
+        as a report of another year has: the first match of each document, and each quote once."""
         source = seen.find(best.sighting_id) if best is not None else None
         if best is None or source is None or best.coverage < self._abstain_below:
             return []
-        found: dict[str, Match] = {}
+        by_document: dict[str, Match] = {}
         for match in self._ranked(part, _Same(seen)):
-            if round(match.coverage, 2) < round(best.coverage, 2) or len(found) == MOST_OTHERS:
+            if round(match.coverage, 2) < round(best.coverage, 2) or len(by_document) == MOST_OTHERS:
                 break
             other = seen.find(match.sighting_id)
             if other is None or other.doc_id == source.doc_id or not has_other_figures(match, best.quote):
                 continue
-            if all(match.quote != known.quote for known in found.values()):
-                found.setdefault(other.doc_id, match)
-        return list(found.values())
+            if all(match.quote != known.quote for known in by_document.values()):
+                by_document.setdefault(other.doc_id, match)
+        return list(by_document.values())
 
     def _remembered_others(self, prompt: Prompt, part: Part, number: int, best: _Evidence) -> list[_Evidence]:
-        found: list[_Evidence] = []
+        others: list[_Evidence] = []
         for seen in _searches(prompt, number):
             if seen.node_id != best.node_id:
                 continue
             for match in self._others(part, seen, best.match):
                 sighting = seen.find(match.sighting_id)
                 if sighting is not None and _reference(prompt, other := _Evidence(seen.node_id, sighting, match)):
-                    found.append(other)
-        return found
+                    others.append(other)
+        return others
 
-    def _unread(self, prompt: Prompt, part: Part, number: int) -> _Found | None:
-        """What the searches for a part found first and without words, the earliest search first."""
+    def _unread(self, prompt: Prompt, part: Part, number: int) -> _Result | None:
+        """The first result without words of the searches for a part, the earliest search first."""
         for seen in _searches(prompt, number):
             _, unread = self._weighed(part, seen)
             if unread is not None:
-                return _Found(seen.node_id, unread)
+                return _Result(seen.node_id, unread)
         return None
 
     def _weighed(self, part: Part, seen: Observation) -> tuple[Match | None, Sighting | None]:
@@ -367,7 +367,7 @@ def _node_ids(number: int) -> tuple[str, str]:
 
 
 def _searches(prompt: Prompt, number: int) -> list[Observation]:
-    """What the searches made for a part found, the pending one included."""
+    """The results of the searches for a part, the pending search included."""
     made = (*prompt.history, *([prompt.observation] if prompt.observation is not None else []))
     return [seen for seen in made if seen.node_id in _node_ids(number)]
 
@@ -377,7 +377,7 @@ def _number_of(parts: Sequence[Part], seen: Observation) -> int:
     return next((number for number in range(1, len(parts) + 1) if seen.node_id in _node_ids(number)), 1)
 
 
-def _reference(prompt: Prompt, evidence: _Found | None) -> str:
+def _reference(prompt: Prompt, evidence: _Result | None) -> str:
     """How the answer cites the evidence: as the item remembered for it, or as it lies before us."""
     if evidence is None:
         return ""

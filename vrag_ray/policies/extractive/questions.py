@@ -43,7 +43,7 @@ class Part:
     """One question. ``text`` reads as a question of its own; ``phrases`` stood in quotation marks.
 
     ``wants_passage``: no more is looked for than the place where the words stand, as with a sentence, or with a
-    quotation and where it is said. ``pages`` are the numbers of the pages that it is about. ``sentence`` has the words
+    quotation and where it stands. ``pages`` are the numbers of the pages that it is about. ``sentence`` has the words
     of a part that asks nothing, in a row, "" for others. ``measure`` is the stem of the measure that is made of other
     figures, as in "the current ratio of Acme"; "" for other questions. ``undivided`` is the clause of which this is a
     side, where ``joined`` may as well be a single name, as "cash and cash equivalents" is. ``about`` is the subject of
@@ -268,7 +268,7 @@ _OF_FORM = re.compile(_FORM, re.IGNORECASE)
 _SENTENCES = re.compile(rf"(?<=\?)(?:\s+|(?=[a-z]+\s))|;\s*|\n+|(?<=[.!?])\s+(?={_FORM})", re.IGNORECASE)
 _MARKS = '"\u201c\u201d\u201e\u00ab\u00bb'
 _QUOTED = re.compile(rf"[{_MARKS}]([^{_MARKS}]{{2,600}})[{_MARKS}]|(?<!\w)'([^']{{8,600}})'(?!\w)")
-_WHERE_SAID = re.compile(
+_WHERE_STATED = re.compile(
     r"^\W*(?:please\s+)?(?:where|on (?:what|which) page|"
     r"(?:what|which) (?:page|document|file|passage|sentence|source)s?|find|show me|quote|cite|locate)\b"
     r"(?=.*\b(?:says?|said|stat(?:e|es|ed|ement)|stands?|writes?|written|mention(?:s|ed)?|reads?|claim(?:s|ed)?|"
@@ -303,7 +303,7 @@ def wants_passage(question: str) -> bool:
     """Whether the place of a sentence or a quotation is looked for, rather than something about a thing."""
     rest = _QUOTED.sub(" ", question)
     if rest != question:
-        return not any(map(str.isalnum, rest)) or _WHERE_SAID.search(rest) is not None
+        return not any(map(str.isalnum, rest)) or _WHERE_STATED.search(rest) is not None
     return _is_statement(question) and ends_in_a_stop(question)
 
 
@@ -322,15 +322,15 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     if not 1 <= len(sides) <= limit:
         sides = {whole: (whole, "")}
     moment = bool(_MOMENT.search(whole))
-    found = [
+    divided = [
         replace(part_of(text, in_moment=moment), undivided=clause if joined else "", joined=joined)
         for text, (clause, joined) in sides.items()
     ]
-    found[1:] = [
+    divided[1:] = [
         replace(part, about=subject_of(before.text)) if is_follow_up(part.text) and not part.wants_passage else part
-        for before, part in pairwise(found)
+        for before, part in pairwise(divided)
     ]
-    distinct = {part.other_query: part for part in reversed(found)}
+    distinct = {part.other_query: part for part in reversed(divided)}
     return tuple(reversed(distinct.values()))
 
 
@@ -341,7 +341,7 @@ def passage_part(text: str) -> Part:
 
 
 def part_of(text: str, *, in_moment: bool = False) -> Part:
-    """A question that is not divided any more. ``in_moment``: it stands beside one for a moment of a video."""
+    """A question that is not divided any more. ``in_moment``: it stands beside a question for a moment of a video."""
     return Part(
         text,
         _kind(text, in_moment=in_moment),
@@ -349,7 +349,7 @@ def part_of(text: str, *, in_moment: bool = False) -> Part:
         phrases(text),
         pages=frozenset(int(page) if page else _ORDINALS.index(nth.lower()) + 1 for page, nth in _PAGE.findall(text)),
         sentence=_sentence(text),
-        measure=stem(found[1]) if (found := _MEASURE.match(text)) is not None else "",
+        measure=stem(match[1]) if (match := _MEASURE.match(text)) is not None else "",
     )
 
 
@@ -364,8 +364,8 @@ def _terms(text: str) -> tuple[Term, ...]:
 
 def abbreviation_in(question: str) -> str:
     """The abbreviation of which ``question`` is for the words; empty where it is for something else."""
-    found = next((match for pattern in _EXPANSIONS if (match := pattern.search(question)) is not None), None)
-    return found[1] if found is not None else ""
+    expansion = next((match for pattern in _EXPANSIONS if (match := pattern.search(question)) is not None), None)
+    return expansion[1] if expansion is not None else ""
 
 
 def _contact(text: str) -> AnswerKind | None:

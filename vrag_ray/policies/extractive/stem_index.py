@@ -22,10 +22,10 @@ class StemIndex:
                 self._families.setdefault(stem[:LEAST_AKIN], []).append(stem)
 
     def shares(self, term: Term) -> dict[int, float]:
-        """``Term.found_in`` of every text that holds the word, by the text's place."""
-        found: dict[int, float] = {}
+        """``Term.presence_in`` of every text that holds the word, by the text's place."""
+        by_text: dict[int, float] = {}
         for stem in self._families.get(term.stem[:LEAST_AKIN], ()):
             if term.is_akin(stem):
-                found.update(dict.fromkeys(self._places[stem], AKIN))
-        found.update(dict.fromkeys(self._places.get(term.stem, ()), 1.0))
-        return found
+                by_text.update(dict.fromkeys(self._places[stem], AKIN))
+        by_text.update(dict.fromkeys(self._places.get(term.stem, ()), 1.0))
+        return by_text

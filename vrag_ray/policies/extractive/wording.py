@@ -11,7 +11,7 @@ from vrag_ray.policies.extractive.matching import Match
 from vrag_ray.policies.extractive.questions import AnswerKind, Part
 from vrag_ray.views.words import EXTRACTIVE_NOTES
 
-NO_MODEL, MODEL_NOT_ASKED = EXTRACTIVE_NOTES
+NO_MODEL, MODEL_NOT_USED = EXTRACTIVE_NOTES
 MAX_QUOTE_CHARS = 800
 LONGEST_QUERY = 120
 """Characters of a query in an abstention: a whole document may have been pasted into the question."""
@@ -35,9 +35,9 @@ class OtherFigures:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found for one part of the question; ``number`` is its citation's, 0 where it has none.
+    """The finding for one part of the question; ``number`` is its citation's, 0 where it has none.
 
-    ``unread`` is a place that the search found and in which no words could be read, with ``unread_number``.
+    ``unread`` is a place of the search's results in which no words could be read, with ``unread_number``.
     """
 
     part: Part
@@ -52,7 +52,7 @@ class Finding:
 
 def disclosure(*, has_model: bool) -> str:
     """What an answer says of how it was made."""
-    return MODEL_NOT_ASKED if has_model else NO_MODEL
+    return MODEL_NOT_USED if has_model else NO_MODEL
 
 
 def answer_text(findings: Sequence[Finding], unanswered: Sequence[Finding], *, has_model: bool) -> str:
