@@ -66,7 +66,7 @@ async def serve_model(latency_s: float) -> None:
     await server.serve_forever()
 
 
-async def one_run(client: AsyncClient, number: int) -> tuple[float, Event]:
+async def timed_run(client: AsyncClient, number: int) -> tuple[float, Event]:
     """Seconds from the request to the last event, and that event."""
     question = f"{QUERIES[number % len(QUERIES)]}: question {number}"
     begun = time.perf_counter()
@@ -79,9 +79,9 @@ async def measure(base_url: str, runs: int) -> tuple[float, list[float], float]:
     import httpx
 
     async with AsyncClient(base_url, timeout_s=300) as client:
-        await asyncio.gather(*(one_run(client, number) for number in range(len(QUERIES))))
+        await asyncio.gather(*(timed_run(client, number) for number in range(len(QUERIES))))
         begun = time.perf_counter()
-        done = await asyncio.gather(*(one_run(client, number) for number in range(runs)))
+        done = await asyncio.gather(*(timed_run(client, number) for number in range(runs)))
         wall = time.perf_counter() - begun
     wrong = [last for _, last in done if last.kind != "answer" or last.status != "answered"]
     assert not wrong, f"{len(wrong)} runs were not answered: {wrong[0]}"

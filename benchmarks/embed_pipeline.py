@@ -97,7 +97,7 @@ def _graph(settings: Settings, pages: int) -> Seen:
             memory.append(process.memory_info().rss / 1e6)
 
     [report] = embed_spaces(settings, on_progress=note)
-    working = [one for one in seen if 0 < one[1] < pages]
+    working = [sample for sample in seen if 0 < sample[1] < pages]
     (began, first, _), (ended, last, _) = working[0], working[-1]
     rate = (last - first) / (ended - began)
     half = memory[1] if len(memory) > 1 else memory[0]
@@ -124,7 +124,7 @@ def _loop(pdf: Path, space: SpaceConfig) -> float:
             scale = (pixels / (page.rect.width * page.rect.height)) ** 0.5
             png = page.get_pixmap(matrix=pymupdf.Matrix(scale, scale)).tobytes("png")
             contents.append(Content(picture=fitted_to(png, spec)))
-        done += sum(isinstance(one, Embedding) for one in embedder.embed_passages(contents))
+        done += sum(isinstance(result, Embedding) for result in embedder.embed_passages(contents))
     return done / (time.perf_counter() - began)
 
 

@@ -136,8 +136,8 @@ def padded_model(tensors: Tensors, *, fused: bool) -> ModelProto:
             inner = add("Gelu", [inner], f"{at}.gelu", approximate="none")
         out = linear(inner, f"{at}.output.dense", bias=not fused)
         x = norm(out, x, f"{at}.output.LayerNorm", f"{at}.output.dense.b" if fused else "")
-    kept = add("Mul", [x, add("Unsqueeze", ["mask", "last"], "mask3")], "kept")
-    total = add("ReduceSum", [kept, "axis_1"], "total", keepdims=0)
+    masked = add("Mul", [x, add("Unsqueeze", ["mask", "last"], "mask3")], "masked")
+    total = add("ReduceSum", [masked, "axis_1"], "total", keepdims=0)
     add("Div", [total, add("ReduceL2", [total, "axis_1"], "norm", keepdims=1)], "vectors")
     inputs = [
         helper.make_tensor_value_info("ids", TensorProto.INT64, ["b", "n"]),

@@ -19,10 +19,10 @@ RUNS = 200
 
 
 def main() -> int:
-    told = measured()
-    lost = dataclasses.replace(WHOLE, lost=told.lost)
-    compared("three nodes", WHOLE, told.whole)
-    compared("two of three nodes", lost, told.degraded)
+    times = measured()
+    lost = dataclasses.replace(WHOLE, lost=times.lost)
+    compared("three nodes", WHOLE, times.whole)
+    compared("two of three nodes", lost, times.degraded)
     return 0
 
 

@@ -48,8 +48,8 @@ def fetch(name: str) -> Path:
         subprocess.run(["dpkg-deb", "-x", archive, "files"], cwd=folder, check=True)
         # Some packages link the file from a second folder, by an absolute path that leads nowhere here.
         files = [path for path in Path(folder, "files").rglob(inside) if path.is_file()]
-        found = max(files, key=lambda path: path.stat().st_size).read_bytes()
-        target.write_bytes(gzip.decompress(found) if inside.endswith(".gz") else found)
+        content = max(files, key=lambda path: path.stat().st_size).read_bytes()
+        target.write_bytes(gzip.decompress(content) if inside.endswith(".gz") else content)
     return target
 
 

@@ -77,7 +77,7 @@ def _mean(groups: Sequence[Sequence[float]]) -> float:
 
 def _interval(groups: Sequence[Sequence[float]], others: Sequence[Sequence[float]]) -> tuple[float, float]:
     drawn = np.random.default_rng(0)
-    gains = [np.subtract(one, other) for one, other in zip(groups, others, strict=True)]
+    gains = [np.subtract(group, other) for group, other in zip(groups, others, strict=True)]
     means = np.mean([drawn.choice(gain, (DRAWS, len(gain))).mean(axis=1) for gain in gains], axis=0)
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)

@@ -128,7 +128,7 @@ def learn(job: tuple[str, int, Variant]) -> Run:
 def read_runs(path: Path) -> Iterator[Run]:
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         row = json.loads(line)
-        measures = tuple(Measure(**one) for one in row["measures"])
+        measures = tuple(Measure(**values) for values in row["measures"])
         yield Run(row["regime"], Variant(row["variant"]), row["seed"], measures)
 
 
@@ -173,17 +173,18 @@ def table(runs: Sequence[Run]) -> Iterator[str]:
     for variant in sorted(Variant, key=lambda variant: cost[variant]):
         each = by_variant[variant]
         against = Estimate.of([run.end - other.end for run, other in zip(each, baseline, strict=True)])
-        tokens = [run.reaches(target, lambda one: one.kept_tokens) for run in each]
+        tokens = [run.reaches(target, lambda measure: measure.kept_tokens) for run in each]
         missed = sum(math.isinf(value) for value in tokens)
         note = f" ({missed} never)" if missed else ""
         yield (
             f"| `{variant}` | {Estimate.of([run.end for run in each]).shown('.3f')} "
             f"| {against.shown('+.3f') if variant is not BASELINE else ''} "
             f"| {_capped(each, target, budget).shown('.0f')}{note} | {_ratio(each, by_variant[best], target, budget)} "
-            f"| {_thousands(tokens)} | {_mean(each, lambda one: one.turns):.2f} "
-            f"| {_mean(each, lambda one: one.repeats):.2f} | {_mean(each, lambda one: one.dead_ends):.2f} "
-            f"| {_mean(each, lambda one: one.masked_in_successes):.2f}, "
-            f"{_mean(each, lambda one: one.masked_in_failures):.2f} |"
+            f"| {_thousands(tokens)} | {_mean(each, lambda measure: measure.turns):.2f} "
+            f"| {_mean(each, lambda measure: measure.repeats):.2f} "
+            f"| {_mean(each, lambda measure: measure.dead_ends):.2f} "
+            f"| {_mean(each, lambda measure: measure.masked_in_successes):.2f}, "
+            f"{_mean(each, lambda measure: measure.masked_in_failures):.2f} |"
         )
 
 
@@ -206,7 +207,7 @@ def _ratio(runs: Sequence[Run], others: Sequence[Run], target: float, budget: in
     ratio = sum(ours) / sum(theirs)
     if runs is others:
         return f"{ratio:.2f}"
-    logs = Estimate.of([math.log(one / two) for one, two in zip(ours, theirs, strict=True)])
+    logs = Estimate.of([math.log(our / their) for our, their in zip(ours, theirs, strict=True)])
     return f"{ratio:.2f} ({math.exp(logs.mean - logs.half):.2f} to {math.exp(logs.mean + logs.half):.2f})"
 
 
@@ -233,7 +234,7 @@ def draw(regime: str, runs: Sequence[Run], path: Path) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), sharey=True, layout="constrained")
     for axis, label, cost in (
         (axes[0], "rollouts", _rollouts),
-        (axes[1], "tokens that carried a gradient", lambda one: one.kept_tokens),
+        (axes[1], "tokens that carried a gradient", lambda measure: measure.kept_tokens),
     ):
         for variant, colour in DRAWN.items():
             _curve(axis, [run for run in runs if run.variant is variant], variant, colour, cost)
@@ -274,7 +275,7 @@ def gradients(regimes: Iterable[str]) -> Iterator[str]:
             yield ""
             yield "| gradient | cosine with that of success | noise | cosine of one batch | searching again |"
             yield "|---|---|---|---|---|"
-            for one in measure_gradients(
+            for row in measure_gradients(
                 policy,
                 regime.config,
                 tuple(Variant),
@@ -284,8 +285,8 @@ def gradients(regimes: Iterable[str]) -> Iterator[str]:
                 seed=0,
             ):
                 yield (
-                    f"| `{one.variant}` | {one.cosine:.2f} | {one.noise:.1f} | {one.batch_cosine:.2f} "
-                    f"| {one.search_again:+.3f} ± {1.96 * one.search_again_error:.3f} |"
+                    f"| `{row.variant}` | {row.cosine:.2f} | {row.noise:.1f} | {row.batch_cosine:.2f} "
+                    f"| {row.search_again:+.3f} ± {1.96 * row.search_again_error:.3f} |"
                 )
             yield ""
 

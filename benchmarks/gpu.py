@@ -116,8 +116,8 @@ def _has_card() -> bool:
     """Asked in a process of its own: one that has asked CUDA cannot give it to its children."""
     import subprocess
 
-    asked = "import torch; print(torch.cuda.is_available())"
-    answer = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
+    script = "import torch; print(torch.cuda.is_available())"
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     return answer.stdout.strip() == "True"
 
 

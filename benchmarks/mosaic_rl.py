@@ -107,7 +107,7 @@ PREPARED = {
 """From naming on, each keeps up what came before."""
 EPOCHS = 3
 """Of imitation."""
-MOST_SAID = 28
+MAX_REPLY_TOKENS = 28
 """Tokens of a reply. The expert needs fewer; what babbles on is cut off soon."""
 CORPUS = CorpusConfig(ocr=False)
 HTTP_AT_ONCE = 16
@@ -115,7 +115,7 @@ VALIDATION_SAMPLES = 2
 ANSWERS = RewardConfig(answer=0.9, retrieval=0.0, format=0.1)
 """What is rewarded: the answer, and a tenth for form."""
 
-Asked = tuple[tuple[Message, ...], str]
+PromptAndReply = tuple[tuple[Message, ...], str]
 """What a model reads, and what it is to reply."""
 
 
@@ -160,10 +160,10 @@ class Course:
         self._write("imitating/practice", islice(practised, imitation.practice), form, pixels)
         self._write("imitating/reading", islice(self._readings(WORDS, self.seed), imitation.readings), form, pixels)
 
-    def _write(self, name: str, asked: Iterable[Asked], form: ChatFormat, pixels: Pixels) -> None:
-        write_calls(self.out / f"{name}.parquet", _as_calls(asked, form, pixels))
+    def _write(self, name: str, turns: Iterable[PromptAndReply], form: ChatFormat, pixels: Pixels) -> None:
+        write_calls(self.out / f"{name}.parquet", _as_calls(turns, form, pixels))
 
-    def _readings(self, kinds: tuple[Reading, ...], seed: int) -> Iterator[Asked]:
+    def _readings(self, kinds: tuple[Reading, ...], seed: int) -> Iterator[PromptAndReply]:
         for index in count():
             exercise = reading_exercise(mosaic_protocol(), seed=seed, index=index, readings=kinds)
             yield exercise.messages, exercise.reply
@@ -235,7 +235,7 @@ class Course:
         rollout = RolloutConfig(
             questions=16,
             group=8,
-            max_reply_tokens=MOST_SAID,
+            max_reply_tokens=MAX_REPLY_TOKENS,
             keep=False,
             engine=EngineConfig(max_model_len=1024, max_num_seqs=64, max_batched_tokens=4096, max_images=8),
         )
@@ -264,8 +264,8 @@ class Course:
     def curve(self, name: str, measure: str = "success") -> list[tuple[int, float]]:
         """A part of the reward of validation by step of a reinforcement run."""
         validation = f"validation/reward/{measure}"
-        found = [(int(row["step"]), row[validation]) for row in self._metrics(name) if validation in row]
-        return list(dict(found).items())
+        points = [(int(row["step"]), row[validation]) for row in self._metrics(name) if validation in row]
+        return list(dict(points).items())
 
     def serve_settings(self, name: str) -> Settings:
         """What serves the trained model: the same collection, the same agent, the exported folder."""
@@ -296,13 +296,13 @@ class Course:
             service.stop()
 
 
-def _practised(calls: Iterable[Practised]) -> Iterator[Asked]:
+def _practised(calls: Iterable[Practised]) -> Iterator[PromptAndReply]:
     for call in calls:
         yield mosaic_protocol().messages(call.prompt), call.reply
 
 
-def _as_calls(asked: Iterable[Asked], form: ChatFormat, pixels: Pixels) -> Iterator[Call]:
-    for messages, reply in asked:
+def _as_calls(turns: Iterable[PromptAndReply], form: ChatFormat, pixels: Pixels) -> Iterator[Call]:
+    for messages, reply in turns:
         pngs = images(messages)
         ids = pixels.expand_image_tokens(form.tokens(ChatRequest(messages))[0], pngs)
         yield Call(ids, pngs, form.reply_tokens(reply), text=reply)

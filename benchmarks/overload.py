@@ -20,19 +20,19 @@ DEFAULT = "1,8,32,64,128,256,512,768,1024"
 
 
 def measured(url: str, clients: Sequence[int], seconds: float) -> list[tuple[int, Load]]:
-    found = []
+    loads = []
     for number in (*clients, clients[0]):
         load = ask(url, "text", number, seconds)
         refused = load.others[429] / seconds
         print(f"{number:5d} clients  {load.line()}  refused {refused:.1f}/s", flush=True)
-        found.append((number, load))
-    return found
+        loads.append((number, load))
+    return loads
 
 
-def draw(found: Sequence[tuple[int, Load]], target: Path) -> None:
+def draw(loads: Sequence[tuple[int, Load]], target: Path) -> None:
     from matplotlib import pyplot as plt
 
-    rising = found[:-1]
+    rising = loads[:-1]
     numbers = [str(number) for number, _ in rising]
     figure, (rates, times) = plt.subplots(2, 1, figsize=(7, 6), sharex=True)
     rates.plot(numbers, [load.rate for _, load in rising], marker="o", label="answered")
@@ -62,11 +62,11 @@ def main() -> None:
     with served_notes(options.notes) as (base_url, _):
         url = f"{base_url}/v1/search"
         ask(url, "text", 2, 2.0)
-        found = measured(url, [int(part) for part in options.clients.split(",")], options.seconds)
-    first, last = found[0][1], found[-1][1]
+        loads = measured(url, [int(part) for part in options.clients.split(",")], options.seconds)
+    first, last = loads[0][1], loads[-1][1]
     print(f"recovered: median of one client {last.percentile(50) / first.percentile(50):.2f} of what it was before")
     if options.picture is not None:
-        draw(found, options.picture)
+        draw(loads, options.picture)
 
 
 if __name__ == "__main__":

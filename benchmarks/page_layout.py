@@ -48,7 +48,7 @@ KINDS = {
     "page-header": (ElementKind.HEADER,),
     "page-footer": (ElementKind.FOOTER,),
 }
-FOUND = 0.5
+MIN_SHARE = 0.5
 """Share of a table's area that tables of ours cover, from which on it counts as found."""
 
 
@@ -126,9 +126,9 @@ def compare(path: Path, page: pymupdf.Page, counts: Counter[str], seconds: Count
                 print(f"{path.name} {(page.number or 0) + 1}: {kind} of {len(places)} words is divided")
         elif kind == "table":
             counts["tables"] += 1
-            counts["found"] += sum(box.shared(table) for table in ours) > FOUND * box.area
+            counts["found"] += sum(box.shared(table) for table in ours) > MIN_SHARE * box.area
     counts["other"] += sum(
-        not any(box.shared(table) > FOUND * table.area for box, kind in seen if kind == "table") for table in ours
+        not any(box.shared(table) > MIN_SHARE * table.area for box, kind in seen if kind == "table") for table in ours
     )
 
 

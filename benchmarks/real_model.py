@@ -155,7 +155,7 @@ def is_sensible(query: str, question: str) -> bool:
 
 def refuses(record: RunRecord) -> bool:
     """Whether a finished run says, by its status or in words, that it has no answer."""
-    said = record.answer.casefold()
+    answer = record.answer.casefold()
     words = (
         "not enough",
         "not sufficient",
@@ -166,7 +166,7 @@ def refuses(record: RunRecord) -> bool:
         "cannot",
         "not mention",
     )
-    return record.status in ("abstained", "answered") and (record.abstained or any(word in said for word in words))
+    return record.status in ("abstained", "answered") and (record.abstained or any(word in answer for word in words))
 
 
 async def measure(system: System, arguments: argparse.Namespace) -> list[Outcome]:

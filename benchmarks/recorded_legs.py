@@ -50,7 +50,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Found(Record):
+class Ranking(Record):
     """The pages of one leg: (window id, score), best first."""
 
     pages: tuple[tuple[str, float], ...]
@@ -70,8 +70,8 @@ class Question(Record):
     paraphrase: bool
     right: Ranges
     readable: float
-    dense: Found
-    lexical: Found
+    dense: Ranking
+    lexical: Ranking
     ceiling: float
 
 
@@ -87,29 +87,29 @@ class Recording(Record):
 def recorded(pdf: Path, start_ray: Callable[[], None]) -> Recording:
     """The recording of ``pdf``, from its file where that still fits; else made anew, for which ingest needs Ray."""
     path = DATA / f"{pdf.stem}.legs.json"
-    asked = HERE / f"{pdf.stem}_paraphrases.json"
+    paraphrases = HERE / f"{pdf.stem}_paraphrases.json"
     sources = [
         Path(__file__),
         pdf,
-        *([asked] if asked.exists() else []),
+        *([paraphrases] if paraphrases.exists() else []),
         *(Path(str(module.__file__)) for module in LEG_CODE),
     ]
     key = hashlib.sha256(b"".join(hashlib.sha256(source.read_bytes()).digest() for source in sources)).hexdigest()
-    if path.exists() and (found := Recording.model_validate_json(path.read_bytes())).key == key:
-        return found
+    if path.exists() and (stored := Recording.model_validate_json(path.read_bytes())).key == key:
+        return stored
     DATA.mkdir(exist_ok=True)
     start_ray()
-    made = _record(pdf, asked, key)
+    made = _record(pdf, paraphrases, key)
     path.write_text(made.model_dump_json(), encoding="utf-8")
     return made
 
 
-def _record(pdf: Path, asked: Path, key: str) -> Recording:
+def _record(pdf: Path, paraphrases: Path, key: str) -> Recording:
     with Sandbox(DecodeLimits()) as sandbox:
         probe = sandbox.probe(pdf, pdf.name)
     sections, body = toc_queries(probe.outline, probe.units)
     titles = [(section.title, ((section.first_page, section.last_page),)) for section in sections]
-    queries = [*titles, *_paraphrases(asked, sections)]
+    queries = [*titles, *_paraphrases(paraphrases, sections)]
     texts = [text for text, _ in queries]
     settings = Settings(collection=str(DATA / "collections" / pdf.stem))
     report = ingest([pdf], settings)
@@ -120,7 +120,7 @@ def _record(pdf: Path, asked: Path, key: str) -> Recording:
     index = FlatIndex(load_space_rows(collection, "text"), threads=2)
     candidates = settings.index.candidates
     windows = index.nearest(list(stacked(embedder.embed_queries([Content(text) for text in texts]))), candidates)
-    dense = [Found(pages=_pairs(best_windows(found)), complete=len(found) < candidates) for found in windows]
+    dense = [Ranking(pages=_pairs(best_windows(scored)), complete=len(scored) < candidates) for scored in windows]
     collection.documents()  # read here, for the threads below to share
     with ThreadPoolExecutor(2) as pool:
         lexical = list(
@@ -132,11 +132,11 @@ def _record(pdf: Path, asked: Path, key: str) -> Recording:
             paraphrase=number >= len(titles),
             right=right,
             readable=float(readable),
-            dense=found,
-            lexical=Found(pages=_pairs(leg.pages), complete=leg.complete),
+            dense=ranking,
+            lexical=Ranking(pages=_pairs(leg.pages), complete=leg.complete),
             ceiling=collection.term_scores.ceiling(index_terms(text)),
         )
-        for number, ((text, right), readable, found, leg) in enumerate(
+        for number, ((text, right), readable, ranking, leg) in enumerate(
             zip(queries, embedder.readable(texts), dense, lexical, strict=True)
         )
     )

@@ -54,8 +54,8 @@ def make_embedder(_: SpaceConfig) -> RandomEmbedder:
 
 def memory_mb(name: str) -> tuple[int, float]:
     """Of this process's descendants called so: how many there are, and their PSS."""
-    found = [child for child in psutil.Process().children(recursive=True) if name in " ".join(child.cmdline())]
-    return len(found), sum(child.memory_full_info().pss for child in found) / MEGABYTE
+    processes = [child for child in psutil.Process().children(recursive=True) if name in " ".join(child.cmdline())]
+    return len(processes), sum(child.memory_full_info().pss for child in processes) / MEGABYTE
 
 
 async def deployed(settings: Settings, replicas: int, at_once: int) -> tuple[float, float]:
@@ -70,8 +70,8 @@ async def deployed(settings: Settings, replicas: int, at_once: int) -> tuple[flo
     handle = await asyncio.to_thread(serve.run, retriever, name=f"of-{replicas}", route_prefix=None)
     scope = SearchScope(3, "text", None)
     searches = [handle.broadcast("search_groups", [["a"]], scope) for _ in range(at_once // replicas)]
-    answers = [found for each in await asyncio.gather(*(each.results_async() for each in searches)) for found in each]
-    assert all(found[0].answer.shards_ok == settings.index.shards for found in answers)
+    answers = [result for each in await asyncio.gather(*(each.results_async() for each in searches)) for result in each]
+    assert all(result[0].answer.shards_ok == settings.index.shards for result in answers)
     shards, shard_mb = memory_mb("IndexShard")
     count, replica_mb = memory_mb("RetrieverService")
     assert (shards, count) == (settings.index.shards, replicas), (shards, count)

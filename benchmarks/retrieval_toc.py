@@ -34,12 +34,12 @@ MEASURES = ("Success@1", "Success@5", "Success@10", "RR")
 def measured(recording: Recording, questions: Sequence[Question], fusion: Fusion) -> dict[str, float]:
     """The means of ``MEASURES``."""
     first, last = recording.body
-    found = []
+    scored = []
     for question in questions:
         pages = [int(window.split(":")[1].removeprefix("p")) for window in fusion(question)]
         grades = {str(page): 1 for low, high in question.right for page in range(low, high + 1)}
-        found.append(rank_measures([str(page) for page in pages if first <= page <= last], grades, MEASURES))
-    return {name: fmean(one[name] for one in found) for name in MEASURES}
+        scored.append(rank_measures([str(page) for page in pages if first <= page <= last], grades, MEASURES))
+    return {name: fmean(values[name] for values in scored) for name in MEASURES}
 
 
 def rows(recording: Recording, fusions: dict[str, Fusion]) -> Iterator[str]:
@@ -52,8 +52,8 @@ def rows(recording: Recording, fusions: dict[str, Fusion]) -> Iterator[str]:
         better = max(metrics[leg]["Success@1"] for leg in ("lexical", "dense"))
         yield f"\n| {recording.name}: {len(questions)} {kind} | hit@1 | to the better leg | hit@5 | hit@10 | MRR |"
         yield "|---|---|---|---|---|---|"
-        for name, found in metrics.items():
-            first, fifth, tenth, reciprocal = (found[measure] for measure in MEASURES)
+        for name, means in metrics.items():
+            first, fifth, tenth, reciprocal = (means[measure] for measure in MEASURES)
             yield f"| {name} | {first:.3f} | {first - better:+.3f} | {fifth:.3f} | {tenth:.3f} | {reciprocal:.3f} |"
 
 

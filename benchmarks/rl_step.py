@@ -66,7 +66,7 @@ OUR_TOKENS, TRL_SAMPLES = 2048, 32
 QUESTIONS, GROUP = 16, 8
 AGENT_QUESTIONS, AGENT_PLACES = 32, 64
 """More runs than the engine has places: when some wait for a search or end, others take their places."""
-MOST_SAID = 28
+MAX_REPLY_TOKENS = 28
 """Tokens of a reply in agent rollouts, as in the course. A run that babbles up to its last step is alone at the end."""
 DEPTHS = (4, 12)
 """Layers of the model as it is, and deepened."""
@@ -75,7 +75,7 @@ LR = 1e-5
 THREADS = 2
 
 
-def told(ratios: Sequence[float]) -> str:
+def ratio_summary(ratios: Sequence[float]) -> str:
     """The median, and all of them: one round says little on a machine that others use as well."""
     return f"ratio {statistics.median(ratios):.2f} (of {', '.join(f'{ratio:.2f}' for ratio in sorted(ratios))})"
 
@@ -154,7 +154,7 @@ class Bench:
                         self.form,
                         tasks,
                         group=GROUP,
-                        sampling=Sampling(MOST_SAID),
+                        sampling=Sampling(MAX_REPLY_TOKENS),
                         seed=f"{turn}",
                     )
                 runs = [run for group in groups for run in group]
@@ -172,7 +172,7 @@ class Bench:
                     longest.append(max(sum(len(call.completion_ids) for call in run.calls) for run in runs))
         finally:
             await environment.close()
-        ratios = told([mine / theirs for mine, theirs in zip(agent, bare, strict=True)])
+        ratios = ratio_summary([mine / theirs for mine, theirs in zip(agent, bare, strict=True)])
         more = statistics.median(1 / mine - 1 / theirs for mine, theirs in zip(agent, bare, strict=True))
         print(f"agent rollouts: {statistics.median(agent):.0f} tokens/s in {len(runs)} runs of {len(calls)} replies")
         print(f"bare engine, the same prompts at once: {statistics.median(bare):.0f} tokens/s; {ratios}")
@@ -193,15 +193,15 @@ class Bench:
     async def our_step(self, prompts: Sequence[tuple[tuple[int, ...], tuple[bytes, ...]]], turn: int) -> int:
         """One GRPO step on one-turn samples: sample, learn, new weights. The number of samples."""
 
-        async def one(number: int, ids: tuple[int, ...], pngs: tuple[bytes, ...]) -> Call:
+        async def generate(number: int, ids: tuple[int, ...], pngs: tuple[bytes, ...]) -> Call:
             sampling = Sampling(
                 REPLY_TOKENS, 1.0, seed=derive_seed(turn, number), banned_token_ids=self.form.picture_tokens
             )
             read, done = await _whole(self.engine.generate(TokenRequest(ids, pngs, sampling)))
             return Call(read, pngs, done.token_ids, done.logprobs, done.text, done.finish)
 
-        asked = [prompt for prompt in prompts for _ in range(GROUP)]
-        calls = await asyncio.gather(*(one(number, *prompt) for number, prompt in enumerate(asked)))
+        repeated = [prompt for prompt in prompts for _ in range(GROUP)]
+        calls = await asyncio.gather(*(generate(number, *prompt) for number, prompt in enumerate(repeated)))
         samples = [TrainSample((call,), 1.0 if at % 2 else -1.0, keep=True) for at, call in enumerate(calls)]
         self.learner.update([samples], with_changes(ALGORITHMS["grpo"], {"kl": 0.0}))
         await self.engine.load_weights(full_weights(self.trained), f"step {turn}")
@@ -210,7 +210,7 @@ class Bench:
 
 def _narrow(ids: tuple[int, ...], image_token: int) -> tuple[int, ...]:
     """One image token for each picture."""
-    return tuple(one for at, one in enumerate(ids) if one != image_token or ids[at - 1] != image_token)
+    return tuple(token for at, token in enumerate(ids) if token != image_token or ids[at - 1] != image_token)
 
 
 async def _whole(pieces: AsyncGenerator[TokenDelta | Completion]) -> tuple[tuple[int, ...], Completion]:
@@ -294,7 +294,7 @@ async def against_trl(bench: Bench, folder: Path) -> None:
         if turn >= WARM_UP:
             mine.append(samples / spent)
             trl.append(QUESTIONS * GROUP / other)
-    ratios = told([one / two for one, two in zip(mine, trl, strict=True)])
+    ratios = ratio_summary([own / their for own, their in zip(mine, trl, strict=True)])
     print(f"a step of {QUESTIONS} prompts x {GROUP} one-turn samples of {REPLY_TOKENS} tokens")
     print(f"ours {statistics.median(mine):.1f} samples/s, TRL {statistics.median(trl):.1f} samples/s; {ratios}")
 

@@ -46,7 +46,7 @@ async def measure(root: Path, queries: NDArray[np.float32], raw: faiss.Index) ->
         for query in queries[:3]:
             raw.search(query[None], K)
             await pool.nearest(collection.version, TEXT, [query[None]], K, None)
-        alone, ours, found = [], [], []
+        alone, ours, results = [], [], []
         for query in queries:
             began = time.perf_counter()
             raw.search(query[None], K)
@@ -55,14 +55,14 @@ async def measure(root: Path, queries: NDArray[np.float32], raw: faiss.Index) ->
             answer = await pool.nearest(collection.version, TEXT, [query[None]], K, None)
             ours.append(time.perf_counter() - began)
             assert answer.shards_ok == shards
-            found.append([(scored.id, scored.score) for scored in answer.results[0]])
+            results.append([(scored.id, scored.score) for scored in answer.results[0]])
         if shards == 1:
-            unsharded = found
+            unsharded = results
         a, b = statistics.median(alone) * 1e3, statistics.median(ours) * 1e3
         bytes_each = statistics.mean(status.bytes_per_passage for status in pool.statuses())
         print(
             f"{shards} shards: raw {a:6.2f} ms  ours {b:6.2f} ms  over (ours-2ms)/raw {(b - 2) / a:5.2f}"
-            f"  equal to unsharded: {found == unsharded}  {bytes_each:.0f} B/vector  load {load_s:.1f} s",
+            f"  equal to unsharded: {results == unsharded}  {bytes_each:.0f} B/vector  load {load_s:.1f} s",
             flush=True,
         )
         pool.close()

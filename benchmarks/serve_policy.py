@@ -66,12 +66,12 @@ async def at_once(ask: Callable[[str], Awaitable[int]], questions: Sequence[str]
     """Tokens a second with ``limit`` questions under way at any time."""
     gate = asyncio.Semaphore(limit)
 
-    async def one(question: str) -> int:
+    async def tokens_of(question: str) -> int:
         async with gate:
             return await ask(question)
 
     begun = time.perf_counter()
-    tokens = await asyncio.gather(*map(one, questions))
+    tokens = await asyncio.gather(*map(tokens_of, questions))
     return sum(tokens) / (time.perf_counter() - begun)
 
 
@@ -92,10 +92,10 @@ def bare_asker(config: VllmConfig, tokens: int) -> tuple[Callable[[str], Awaitab
     async def ask(question: str) -> int:
         ids = form.prompt(ChatRequest((Message.of(Role.USER, question),))).ids
         params = SamplingParams(max_tokens=tokens, temperature=0.0, logprobs=0, output_kind=RequestOutputKind.DELTA)
-        said = 0
+        generated = 0
         async for output in engine.generate(TokensPrompt(prompt_token_ids=list(ids)), params, f"b{next(numbers)}"):
-            said += len(output.outputs[0].token_ids)
-        return said
+            generated += len(output.outputs[0].token_ids)
+        return generated
 
     return ask, engine.shutdown
 
@@ -160,10 +160,10 @@ def token_units(form: ChatFormat, request: ChatRequest) -> Units:
     return units
 
 
-def shared(one: Units, other: Units) -> int:
+def shared(left: Units, right: Units) -> int:
     """Tokens of the longest common beginning."""
     count = 0
-    for mine, theirs in zip(one, other, strict=False):
+    for mine, theirs in zip(left, right, strict=False):
         if mine != theirs:
             break
         count += mine[1]
@@ -191,8 +191,8 @@ async def cache_rate(model: ChatModel, folder: str) -> tuple[int, int, int]:
     )
     render = GraphProtocol().render
     config = with_changes(SIZES, {"family": FAMILY.name, "deadline_s": 3600.0})
-    told = Scripted(model, ChatFormat(folder), list(map(render, actions)))
-    spec = agent_spec("vimrag", config, CorpusConfig(), told, session="cache")
+    scripted = Scripted(model, ChatFormat(folder), list(map(render, actions)))
+    spec = agent_spec("vimrag", config, CorpusConfig(), scripted, session="cache")
     run = Run(
         "cache",
         "What was sold?",
@@ -204,7 +204,7 @@ async def cache_rate(model: ChatModel, folder: str) -> tuple[int, int, int]:
     )
     record = await run.finish()
     assert record.corrections == 0, [event for event in record.events if event.kind == "correction"]
-    return told.cached, told.shareable, told.read
+    return scripted.cached, scripted.shareable, scripted.read
 
 
 def main() -> None:

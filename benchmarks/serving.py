@@ -44,7 +44,7 @@ READY = "ready"
 QUERY_WORDS = ["graph", "memory", "page", "search", "vector", "index", "model", "shard", "answer", "slide", "table"]
 
 
-class Asked(BaseModel):
+class SearchBody(BaseModel):
     """The body of a request to the plain server."""
 
     query: str
@@ -82,12 +82,12 @@ async def _client(
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     while time.perf_counter() < stop:
-        asked = " ".join(queries.choices(words, k=5))
-        body: dict[str, object] = {"query": asked, "top_k": TOP_K}
+        query = " ".join(queries.choices(words, k=5))
+        body: dict[str, object] = {"query": query, "top_k": TOP_K}
         if mode == READY:
             await asyncio.sleep(0.05)
         if mode == RUN:
-            body = {"question": f"What does the note say of {asked}?"}
+            body = {"question": f"What does the note say of {query}?"}
         elif mode is not None:
             body["mode"] = mode
         data = json.dumps(body).encode()
@@ -105,8 +105,8 @@ async def _client(
             load.milliseconds.append((time.perf_counter() - began) * 1e3)
         else:
             load.others[status] += 1
-            told = [line.partition(":")[2] for line in headers.split("\r\n") if line.startswith("retry-after:")]
-            await asyncio.sleep(float(told[0]) if told else 0.05)
+            retry_after = [line.partition(":")[2] for line in headers.split("\r\n") if line.startswith("retry-after:")]
+            await asyncio.sleep(float(retry_after[0]) if retry_after else 0.05)
     writer.close()
 
 
@@ -150,13 +150,13 @@ def plain_server(collection: str, port: int) -> None:
     ids = space.rows.ids.to_pylist()
     app = FastAPI()
 
-    def find(asked: Asked) -> list[dict[str, object]]:
-        scores, numbers = index.search(embedder.vectors([asked.query]), asked.top_k)
+    def find(body: SearchBody) -> list[dict[str, object]]:
+        scores, numbers = index.search(embedder.vectors([body.query]), body.top_k)
         return [{"id": ids[n], "score": float(s)} for s, n in zip(scores[0], numbers[0], strict=True)]
 
     @app.post("/search")
-    async def search(asked: Asked) -> dict[str, object]:
-        return {"hits": await asyncio.to_thread(find, asked)}
+    async def search(body: SearchBody) -> dict[str, object]:
+        return {"hits": await asyncio.to_thread(find, body)}
 
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
 
@@ -165,8 +165,8 @@ def ask(url: str, mode: str | None, clients: int, seconds: float) -> Load:
     """The load of one client process."""
     command = [sys.executable, __file__, "--ask", url, mode or "", str(clients), str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    told = json.loads(done.stdout)
-    return Load(told["milliseconds"], Counter({int(k): v for k, v in told["others"].items()}), seconds)
+    report = json.loads(done.stdout)
+    return Load(report["milliseconds"], Counter({int(k): v for k, v in report["others"].items()}), seconds)
 
 
 def _free_port() -> int:
@@ -271,8 +271,8 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--plain"]:
         plain_server(sys.argv[2], int(sys.argv[3]))
     elif sys.argv[1:2] == ["--ask"]:
-        asked_mode = sys.argv[3] or None
-        result = asyncio.run(_ask(sys.argv[2], asked_mode, int(sys.argv[4]), float(sys.argv[5]), QUERY_WORDS))
+        search_mode = sys.argv[3] or None
+        result = asyncio.run(_ask(sys.argv[2], search_mode, int(sys.argv[4]), float(sys.argv[5]), QUERY_WORDS))
         print(json.dumps({"milliseconds": result.milliseconds, "others": dict(result.others)}))
     else:
         main()

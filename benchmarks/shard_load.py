@@ -87,17 +87,17 @@ def load(root: str, dim: int, refreshes: bool) -> dict[str, float]:
 
     began = time.perf_counter()
     index = load_shard(files, 1, specs, config)
-    told = {"load_s": time.perf_counter() - began}
+    report = {"load_s": time.perf_counter() - began}
     if refreshes:
         began = time.perf_counter()
         index = load_shard(files, 2, specs, config, earlier=index)
-        told["refresh_s"] = time.perf_counter() - began
+        report["refresh_s"] = time.perf_counter() - began
     query = np.random.default_rng(1).standard_normal((1, dim), np.float32)
     index.nearest(TEXT, [query], 10, None)
     began = time.perf_counter()
     assert len(index.nearest(TEXT, [query], 10, None)[0]) == 10
-    told |= {"search_ms": (time.perf_counter() - began) * 1e3, "rows": index.statuses[0].size}
-    return told | {"peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}
+    report |= {"search_ms": (time.perf_counter() - began) * 1e3, "rows": index.statuses[0].size}
+    return report | {"peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}
 
 
 def main() -> None:

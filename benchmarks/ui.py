@@ -21,7 +21,7 @@ from playwright.sync_api import Page, sync_playwright
 sys.path[0] = str(Path(__file__).parent.parent)
 
 from tests.support.browser import CHROMIUM, app_server, free_port
-from tests.support.ui_gateway import Stage, ToldRun, told_gateway
+from tests.support.ui_gateway import ScriptedRun, Stage, scripted_gateway
 from tests.support.ui_stories import item, story
 from vrag_ray.agent.events import Event, MemorizeEvent, ThinkEvent, stamped
 
@@ -62,7 +62,7 @@ def marked_events() -> list[Event]:
     return [*events[:begun], *(stamped(event, begun + at, begun + at) for at, event in enumerate(events[begun:]))]
 
 
-class PacedRun(ToldRun):
+class PacedRun(ScriptedRun):
     """Tells what happened before the marks at once, each mark at its time, and notes when."""
 
     async def events(self) -> AsyncGenerator[Event, None]:
@@ -100,14 +100,14 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp())
     port = free_port()
     with (
-        told_gateway(folder, Stage(events=marked_events()), port=port, told_run=PacedRun) as told,
+        scripted_gateway(folder, Stage(events=marked_events()), port=port, make_run=PacedRun) as served,
         app_server(f"http://127.0.0.1:{port}", folder / "app.log") as address,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         paints = [first_paint(browser.new_context().new_page(), address) for _ in range(VISITS)]
         page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-        took = delays(page, address, told.stage.left)
+        took = delays(page, address, served.stage.left)
         browser.close()
     late = statistics.quantiles(took, n=20)
     print(f"first paint: {paints[0]:.2f} s at the app's first visit, then {max(paints[1:]):.2f} s at most")

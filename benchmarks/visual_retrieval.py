@@ -71,9 +71,9 @@ class Course:
             print(f"{name}: done before", flush=True)
             return self.record[name]
         wall, cpu = time.monotonic(), time.process_time()
-        found = work()
+        result = work()
         spent = {"seconds": time.monotonic() - wall, "cpu_seconds": time.process_time() - cpu}
-        self.record[name] = spent | found
+        self.record[name] = spent | result
         (self.out / "stages.json").write_text(json.dumps(self.record, indent=1), encoding="utf-8")
         print(f"{name}: {self.record[name]}", flush=True)
         return self.record[name]
@@ -137,19 +137,19 @@ class Course:
 
     def judge_text(self) -> dict[str, float]:
         folder = self.out / "held-out"
-        found: dict[str, float] = {}
+        rates: dict[str, float] = {}
         for leg, ranked in ranked_by_text(folder, self.out / "text-collection").items():
-            found |= {f"{leg} {name}": rate for name, rate in _by_size(folder, ranked).items()}
-        return found
+            rates |= {f"{leg} {name}": rate for name, rate in _by_size(folder, ranked).items()}
+        return rates
 
 
 def _by_size(folder: Path, ranked: Sequence[Sequence[str]]) -> dict[str, float]:
     queries = read_queries(folder)
-    found: dict[str, float] = {}
+    rates: dict[str, float] = {}
     for size in SIZES:
         rows = [(query, files) for query, files in zip(queries, ranked, strict=True) if len(query.cells) == size]
-        found |= _named(hit_rates([query for query, _ in rows], [files for _, files in rows]), size)
-    return found
+        rates |= _named(hit_rates([query for query, _ in rows], [files for _, files in rows]), size)
+    return rates
 
 
 def _named(rates: HitRates, size: int) -> dict[str, float]:
@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="of all numbers of steps and pages, to try it out")
     parser.add_argument("--stages", default=",".join(STAGES), help=f"some of {', '.join(STAGES)}")
     chosen = parser.parse_args()
-    wanted = chosen.stages.split(",")
+    stages = chosen.stages.split(",")
     os.environ.setdefault("OMP_NUM_THREADS", str(chosen.threads))
     course = Course(chosen.out.absolute(), chosen.seed, chosen.scale, chosen.threads)
     course.out.mkdir(parents=True, exist_ok=True)
@@ -173,18 +173,18 @@ def main() -> None:
     start_ray()
     course.stage("data", course.make_data)
     steps = course.scaled(STEPS)
-    if "late" in wanted or "control" in wanted:
+    if "late" in stages or "control" in stages:
         course.stage("reading", lambda: course.read("reader", plain_positions=True))
         course.stage("late", lambda: course.train("late-run", "reader", steps))
         course.stage("late judged", lambda: course.judge("late-run"))
-    if "control" in wanted:
+    if "control" in stages:
         # As many steps more as the time of reading is worth.
         reading, late = course.record["reading"]["cpu_seconds"], course.record["late"]["cpu_seconds"]
         more = round(steps * (1 + reading / late))
         course.stage("control", lambda: course.train("control-run", "model", more))
         course.stage("control judged", lambda: course.judge("control-run"))
     for name, weight in SINGLE_KINDS.items():
-        if name in wanted:
+        if name in stages:
             hard = name != "single"
             course.stage("reading for single", lambda: course.read("single-reader", plain_positions=False))
             if hard:
@@ -192,7 +192,7 @@ def main() -> None:
             train = _single(course, name, steps, "hard-pairs" if hard else "pairs", weight)
             course.stage(name, train)
             course.stage(f"{name} judged", lambda: course.judge(f"{name}-run"))  # noqa: B023  called at once
-    if "text" in wanted:
+    if "text" in stages:
         course.stage("text judged", course.judge_text)
     print(table(course))
 
@@ -210,16 +210,16 @@ def table(course: Course) -> str:
     columns = [f"{size} {rate}" for size in SIZES for rate in ("hit_1", "first_fits", "hit_10")]
     lines = ["| | " + " | ".join(columns) + " | steps | seconds | CPU seconds |", "|---" * (len(columns) + 4) + "|"]
     rows: list[tuple[str, dict[str, float], dict[str, float]]] = [("oracle", oracle, {})]
-    for stage, found in course.record.items():
+    for stage, figures in course.record.items():
         name = stage.removesuffix(" judged")
         if name == "text" and stage != name:
             for leg in (LEXICAL, TEXT):
-                own = {key.removeprefix(f"{leg} "): rate for key, rate in found.items() if key.startswith(f"{leg} ")}
+                own = {key.removeprefix(f"{leg} "): rate for key, rate in figures.items() if key.startswith(f"{leg} ")}
                 rows.append((f"text leg: {leg}", own, {}))
         elif stage != name:
-            rows.append((name, found, course.record[name]))
-    for name, found, spent in rows:
-        rates = " | ".join(f"{found[column]:.3f}" for column in columns)
+            rows.append((name, figures, course.record[name]))
+    for name, figures, spent in rows:
+        rates = " | ".join(f"{figures[column]:.3f}" for column in columns)
         cost = " | ".join(f"{spent[key]:.0f}" if key in spent else "" for key in ("steps", "seconds", "cpu_seconds"))
         lines.append(f"| {name} | {rates} | {cost} |")
     for name in ("reading", "reading for single"):

@@ -87,14 +87,16 @@ def main() -> None:
             print("|---|---|---|---|---|---|")
             for size in SIZES:
                 of_size = [query for query in queries if len(query.cells) == size][: arguments.queries]
-                seen = _asked(client, of_size, SPACE)
+                seen = _search_each(client, of_size, SPACE)
                 print(
                     f"| {size} | {seen.first:.3f} | {seen.fits:.3f} | {seen.among_ten:.3f} | {seen.on_named_cell:.3f} "
                     f"| {seen.within_named_cells:.3f} |",
                     flush=True,
                 )
             for mode in (LEXICAL, TEXT):
-                words = _asked(client, [query for query in queries if len(query.cells) == 3][: arguments.queries], mode)
+                words = _search_each(
+                    client, [query for query in queries if len(query.cells) == 3][: arguments.queries], mode
+                )
                 print(f"{mode}: three-cell first {words.first:.3f}, among ten {words.among_ten:.3f}", flush=True)
         right = asyncio.run(_agent(settings, arguments.seed, queries, arguments.questions))
         print(
@@ -104,7 +106,7 @@ def main() -> None:
         service.stop()
 
 
-def _asked(client: Client, queries: list[Query], mode: str) -> Answered:
+def _search_each(client: Client, queries: list[Query], mode: str) -> Answered:
     response = client.search(SearchRequest(queries=[query.text for query in queries], mode=mode, top_k=10))
     first = fits = ten = centre = within = 0
     for query, hits in zip(queries, response.results, strict=True):
@@ -130,7 +132,7 @@ async def _agent(settings: Settings, seed: int, queries: tuple[Query, ...], ques
     chosen = [query for query in queries if len(query.cells) == 4][:questions]
     try:
         for number, query in enumerate(chosen):
-            cell = chance.choice([one for one in CELLS if one not in query.cells])
+            cell = chance.choice([candidate for candidate in CELLS if candidate not in query.cells])
             run = Run(
                 f"q{number}",
                 f"What colour is cell {cell} of the page with {query.text}?",

@@ -22,7 +22,7 @@ TOPICS = 12
 """A question is in the words of one topic; its first page is of another, its second of a third."""
 ANSWER = TOPICS
 """The action after those that search for a topic."""
-FOUND = 2 * TOPICS
+GOLD = 2 * TOPICS
 """The state in which the second page is known; those before are the words of a question and what a first page says."""
 MOST_TURNS = 6
 QUESTIONS, ROLLOUTS = 8, 8
@@ -68,7 +68,7 @@ def play(world: World, question: int, logits: Tensor, draws: torch.Generator) ->
         run.actions.append(action)
         run.parents[node] = (led_by,)
         if action == ANSWER:
-            run.answer, run.is_right = node, state == FOUND
+            run.answer, run.is_right = node, state == GOLD
             break
         page = int(world.first[question])
         if state == question and action == page:
@@ -76,7 +76,7 @@ def play(world: World, question: int, logits: Tensor, draws: torch.Generator) ->
             state, led_by = TOPICS + page, node
         elif state == TOPICS + page and action == int(world.second[page]):
             run.useful.add(node)
-            state, led_by = FOUND, node
+            state, led_by = GOLD, node
     return run
 
 
@@ -84,7 +84,7 @@ def learn(algorithm: str, steps: int, seed: int) -> list[float]:
     """The share of right answers at every step."""
     draws = torch.Generator().manual_seed(seed)
     world = World.drawn(draws)
-    logits = torch.zeros(FOUND + 1, TOPICS + 1, requires_grad=True)
+    logits = torch.zeros(GOLD + 1, TOPICS + 1, requires_grad=True)
     optimizer = torch.optim.Adam([logits], lr=0.1)
     shares = []
     for _ in range(steps):

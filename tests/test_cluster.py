@@ -81,8 +81,8 @@ def stuck() -> dict[str, Any]:
     ended = subprocess.run(
         [sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=HANGS_AFTER_S, check=True
     )
-    told: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-    return told
+    report: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return report
 
 
 def test_a_worker_that_locks_up_as_it_exits_does_not_outlive_the_session(stuck: dict[str, Any]):
@@ -133,13 +133,13 @@ print(json.dumps({{"said": said, "abandoned": len(abandoned), "left": left, "unt
 
 
 @pytest.mark.parametrize(
-    ("too_slow", "said"),
+    ("too_slow", "message"),
     [
         pytest.param(1, "works", marks=pytest.mark.exhaustive),
         (2, "Ray did not start within 120 s, twice (load "),
     ],
 )
-def test_a_start_that_takes_too_long_is_tried_once_more(too_slow: int, said: str):
+def test_a_start_that_takes_too_long_is_tried_once_more(too_slow: int, message: str):
     ended = subprocess.run(
         [sys.executable, "-c", SLOW.format(too_slow=too_slow)],
         capture_output=True,
@@ -147,11 +147,11 @@ def test_a_start_that_takes_too_long_is_tried_once_more(too_slow: int, said: str
         timeout=HANGS_AFTER_S,
         check=True,
     )
-    told = json.loads(ended.stdout.splitlines()[-1])
-    assert told["said"].startswith(said)
-    assert told["abandoned"] >= 2 * too_slow
-    assert told["left"] == []
-    assert told["untouched"]
+    report = json.loads(ended.stdout.splitlines()[-1])
+    assert report["said"].startswith(message)
+    assert report["abandoned"] >= 2 * too_slow
+    assert report["left"] == []
+    assert report["untouched"]
     assert "trying once more" in ended.stderr
 
 

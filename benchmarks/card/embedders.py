@@ -194,16 +194,16 @@ def _pages_per_s(embedder: ModelEmbedder, pages: Sequence[Content], batch: int, 
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
     """What the engine warns of within the block."""
-    found: list[str] = []
+    messages: list[str] = []
 
     class Taken(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            found.append(record.getMessage())
+            messages.append(record.getMessage())
 
     engine, handler = logging.getLogger(TransformersEngine.__module__), Taken(logging.WARNING)
     engine.addHandler(handler)
     try:
-        yield found
+        yield messages
     finally:
         engine.removeHandler(handler)
 
@@ -240,9 +240,9 @@ def _pages(spec: PictureSpec, count: int, dpi: int) -> list[Content]:
 
 
 def _vectors(embedded: Sequence[Embedding | EmbedError]) -> list[NDArray[np.float32]]:
-    found: list[NDArray[np.float32]] = []
-    for one in embedded:
-        if isinstance(one, EmbedError):
-            raise one
-        found.append(one.vectors)
-    return found
+    rows: list[NDArray[np.float32]] = []
+    for result in embedded:
+        if isinstance(result, EmbedError):
+            raise result
+        rows.append(result.vectors)
+    return rows

@@ -87,11 +87,11 @@ class Table:
 
     def take(self, file: Path) -> None:
         """The rows and ended parts of an earlier run's JSON file; parts that this table has stay."""
-        told = json.loads(file.read_text(encoding="utf-8"))
+        saved = json.loads(file.read_text(encoding="utf-8"))
         known = {part for part, _ in self.rows}
-        self.heading = self.heading or told["heading"]
-        self.rows += [(row.pop("part"), Row(**row)) for row in told["rows"] if row["part"] not in known]
-        self.done += [part for part in told["done"] if part not in self.done]
+        self.heading = self.heading or saved["heading"]
+        self.rows += [(row.pop("part"), Row(**row)) for row in saved["rows"] if row["part"] not in known]
+        self.done += [part for part in saved["done"] if part not in self.done]
 
     def add(self, part: str, row: Row) -> None:
         self.rows.append((part, row))
@@ -107,9 +107,9 @@ class Table:
 
     def _write(self) -> None:
         rows = [{"part": part, **asdict(row)} for part, row in self.rows]
-        told = {"heading": self.heading, "done": self.done, "rows": rows}
+        saved = {"heading": self.heading, "done": self.done, "rows": rows}
         # Whole or not at all: the process may be killed at any moment.
-        for name, text in ((JSON_FILE, json.dumps(told, indent=1)), (TABLE_FILE, str(self))):
+        for name, text in ((JSON_FILE, json.dumps(saved, indent=1)), (TABLE_FILE, str(self))):
             fresh = self.out / f"{name}.new"
             fresh.write_text(text + "\n", encoding="utf-8")
             fresh.replace(self.out / name)
@@ -121,7 +121,7 @@ class Table:
 def line(part: str, row: Row) -> str:
     """A row of the Markdown table."""
     share = f"{row.value / row.computed:.2f}" if row.value is not None and row.computed else ""
-    cells = (part, row.what, _told(row.value, row.unit), _told(row.computed, row.unit), share, row.remark)
+    cells = (part, row.what, _with_unit(row.value, row.unit), _with_unit(row.computed, row.unit), share, row.remark)
     return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
 
 
@@ -186,8 +186,8 @@ def _run(part: Part, setup: Setup, limit_s: float, start: _Start, take: Callable
         ours.recv()
         deadline = time.monotonic() + limit_s
         while ours.poll(max(0.0, deadline - time.monotonic())):
-            told: Mapping[str, object] = ours.recv()
-            match told:
+            message: Mapping[str, object] = ours.recv()
+            match message:
                 case {"row": Row() as row}:
                     take(row)
                 case {"failed": str(reason)} if FORK_REFUSED in reason and start.refused():
@@ -220,7 +220,7 @@ def _measured(part: Part, setup: Setup, pipe: Connection) -> None:
         pipe.send({"failed": f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"[:300]})
 
 
-def _told(value: float | None, unit: str) -> str:
+def _with_unit(value: float | None, unit: str) -> str:
     if value is None:
         return ""
     digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 3 if abs(value) >= 0.01 else 6

@@ -41,7 +41,7 @@ def max_sim(setup: Setup) -> Iterator[Row]:
     chance = np.random.default_rng(1)
     for count in (1, 4) if setup.tiny else (1, 16):
         queries = [_near(vectors, chance, QUERY_VECTORS, bounds) for _ in range(count)]
-        found = scan.scores(queries)
+        scores = scan.scores(queries)
         fast = _milliseconds(partial(scan.scores, queries), setup.device)
         began = time.perf_counter()
         exact = _cpu_max_sim(queries, vectors, bounds)
@@ -50,7 +50,7 @@ def max_sim(setup: Setup) -> Iterator[Row]:
         def own(query: int, page: int, queries: Sequence[Floats] = queries) -> float:
             return _page_score(queries[query], vectors[bounds[page] : bounds[page + 1]])
 
-        yield from _compared("MaxSim", setup.device, count, slow, fast, exact, found, own)
+        yield from _compared("MaxSim", setup.device, count, slow, fast, exact, scores, own)
 
 
 def exact_search(setup: Setup) -> Iterator[Row]:
@@ -117,7 +117,7 @@ def engines(setup: Setup) -> Iterator[Row]:
     chance = np.random.default_rng(1)
     texts = 512
     contents = [Content(" ".join(chance.choice(SENTENCE.split(), 60))) for _ in range(texts)]
-    found: list[Floats] = []
+    by_engine: list[Floats] = []
     for engine in Engine:
         from vrag_ray.embedding.registry import space_embedder
 
@@ -130,10 +130,10 @@ def engines(setup: Setup) -> Iterator[Row]:
         began = time.perf_counter()
         embedded = embedder.embed_passages(contents)
         seconds = time.perf_counter() - began
-        found.append(np.concatenate([one.vectors for one in embedded if isinstance(one, Embedding)]))
+        by_engine.append(np.concatenate([result.vectors for result in embedded if isinstance(result, Embedding)]))
         yield Row(f"{setup.model} by {engine}", texts / seconds, "texts/s")
-    if len(found) == len(Engine):
-        yield Row("lowest cosine between the engines", float((found[0] * found[1]).sum(axis=1).min()))
+    if len(by_engine) == len(Engine):
+        yield Row("lowest cosine between the engines", float((by_engine[0] * by_engine[1]).sum(axis=1).min()))
 
 
 def _compared(
@@ -143,12 +143,12 @@ def _compared(
     slow: float,
     fast: float,
     exact: Floats,
-    found: Floats,
+    scores: Floats,
     own: Callable[[int, int], float],
 ) -> Iterator[Row]:
     """Times, and whether the card's best, scored again as main memory does it, are those of main memory."""
-    error = float(np.abs(exact - found).max())
-    same = statistics.mean(_best(exact[query], 0.0, query, own) == _best(found[query], SCAN_ERROR, query, own)
+    error = float(np.abs(exact - scores).max())
+    same = statistics.mean(_best(exact[query], 0.0, query, own) == _best(scores[query], SCAN_ERROR, query, own)
                            for query in range(count))  # fmt: skip
     queries = "1 query" if count == 1 else f"{count} queries"
     yield Row(f"{what}, {queries}, main memory", slow, "ms", remark="NumPy, once")
@@ -174,11 +174,11 @@ def _unit_vectors(count: int, dim: int, device: str) -> NDArray[np.float16]:
     import torch
 
     source = torch.Generator(device).manual_seed(0)
-    found = np.empty((count, dim), np.float16)
+    units = np.empty((count, dim), np.float16)
     for start in range(0, count, 16 * BLOCK):
         drawn = torch.randn((min(16 * BLOCK, count - start), dim), generator=source, device=device)
-        found[start : start + len(drawn)] = torch.nn.functional.normalize(drawn, dim=1).half().cpu().numpy()
-    return found
+        units[start : start + len(drawn)] = torch.nn.functional.normalize(drawn, dim=1).half().cpu().numpy()
+    return units
 
 
 def _products(stored: torch.Tensor, queries: Floats) -> torch.Tensor:
@@ -222,8 +222,8 @@ def _cpu_max_sim(queries: Sequence[Floats], vectors: NDArray[np.float16], bounds
 
 def _cpu_products(queries: Floats, vectors: NDArray[np.float16]) -> Floats:
     blocks = (vectors[start : start + BLOCK].astype(np.float32) for start in range(0, len(vectors), BLOCK))
-    found: Floats = np.concatenate([queries @ block.T for block in blocks], axis=1)
-    return found
+    products: Floats = np.concatenate([queries @ block.T for block in blocks], axis=1)
+    return products
 
 
 def _page_score(query: Floats, page: NDArray[np.float16]) -> float:

@@ -137,8 +137,8 @@ def _measured(
     learner = Learner(scorer, optimizer, pixels, ranks, pad_id=pad_id, tokens_per_batch=CALLS * length)
     sampled = _logps(scorer, pixels, calls, pad_id).tolist()
     size = len(sampled) // len(calls)
-    said = [replace(call, logprobs=tuple(sampled[at * size : (at + 1) * size])) for at, call in enumerate(calls)]
-    samples = [TrainSample(tuple(said), 1.0, keep=True)]
+    scored = [replace(call, logprobs=tuple(sampled[at * size : (at + 1) * size])) for at, call in enumerate(calls)]
+    samples = [TrainSample(tuple(scored), 1.0, keep=True)]
     # The first step makes AdamW's state; only the next ones are as all that follow.
     first = learner.update([samples], config.recipe)[0]
     wait(setup.device)

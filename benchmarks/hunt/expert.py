@@ -51,7 +51,7 @@ class Expert:
         anything = torch.randint(memory.config.keys, (count,), generator=generator)
         weight = sight.named.float() + 1e-6
         mentioned = sight.keys.gather(1, torch.multinomial(weight, 1, generator=generator)).squeeze(1)
-        again = memory.asked[rows, step - 1] if step else memory.start[rows]
+        again = memory.queried[rows, step - 1] if step else memory.start[rows]
         key = torch.stack([mentioned, anything, again, anything]).gather(0, which.unsqueeze(0)).squeeze(0)
         key = torch.where(key == NOTHING, anything, key)
         do = torch.where(which == 3, int(Do.ANSWER), int(Do.SEARCH))
@@ -91,16 +91,16 @@ def follow(memory: Memory, rows: Tensor, step: int, skill: float, generator: Gen
     start = memory.start[rows]
     if step == 0:
         return Turn(torch.full((count,), int(Do.SEARCH)), start, parent)
-    asked, kept, kind = memory.asked[rows, :step], memory.kept[rows, :step], memory.kind[rows, :step]
+    queried, memorised, kind = memory.queried[rows, :step], memory.memorised[rows, :step], memory.kind[rows, :step]
     fields, signs = memory.fields[rows, :step], memory.signs[rows, :step]
     slots, each = torch.arange(step).expand(count, -1), torch.arange(count)
 
-    seen = torch.where(kept & (kind != Kind.MISSED), asked, NOTHING)
+    seen = torch.where(memorised & (kind != Kind.MISSED), queried, NOTHING)
     shut = (fields.unsqueeze(3) == seen.view(count, 1, 1, step)).any(dim=3) | (fields == NOTHING)
-    inner = kept & (kind == Kind.INNER)
+    inner = memorised & (kind == Kind.INNER)
     hopeful = torch.where(inner & (~shut).any(dim=2), slots, NOTHING).amax(dim=1)
     newest = torch.where(hopeful >= 0, hopeful, torch.where(inner, slots, NOTHING).amax(dim=1))
-    leaf = torch.where(kept & (kind == Kind.LEAF), slots, NOTHING).amax(dim=1)
+    leaf = torch.where(memorised & (kind == Kind.LEAF), slots, NOTHING).amax(dim=1)
     answers = leaf >= 0
     at = torch.where(answers, leaf, newest).clamp(min=0)
 
@@ -112,6 +112,6 @@ def follow(memory: Memory, rows: Tensor, step: int, skill: float, generator: Gen
     score = score + torch.where(right, torch.where(follows, 2.0, -2.0).unsqueeze(1), 0.0)
     chosen = score.argmax(dim=1)
     picked = fields[each, at, chosen]
-    again = torch.where(newest >= 0, asked[each, at], start)
+    again = torch.where(newest >= 0, queried[each, at], start)
     key = torch.where(answers | ((newest >= 0) & ~shut[each, at, chosen]), picked, again)
     return Turn(torch.where(answers, int(Do.ANSWER), int(Do.SEARCH)), key, parent)

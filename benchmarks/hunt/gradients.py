@@ -84,7 +84,7 @@ def search_again_odds(policy: HuntPolicy, rollouts: Rollouts) -> Tensor:
 
     memory = rollouts.memory
     is_leaf = memory.gold_place == (rollouts.questions.hops - 1).unsqueeze(1)
-    has_leaf = (is_leaf & memory.kept).long().cumsum(dim=1) > 0
+    has_leaf = (is_leaf & memory.memorised).long().cumsum(dim=1) > 0
     odds = []
     for number, step in enumerate(rollouts.steps[1:], start=1):
         rows = has_leaf[step.runs, number - 1].nonzero().squeeze(1)
@@ -108,14 +108,14 @@ def _figures(name: str, each: Tensor, true: Tensor, probe: Tensor) -> GradientFi
     from torch.nn.functional import cosine_similarity
 
     count = len(each)
-    one, other = each[::2].mean(dim=0), each[1::2].mean(dim=0)
-    true_one, true_other = true[::2].mean(dim=0), true[1::2].mean(dim=0)
-    square = max(float(one @ other), 1e-20)
-    true_square = max(float(true_one @ true_other), 1e-20)
-    across = float(one @ true_other + other @ true_one) / 2
+    even, odd = each[::2].mean(dim=0), each[1::2].mean(dim=0)
+    true_even, true_odd = true[::2].mean(dim=0), true[1::2].mean(dim=0)
+    square = max(float(even @ odd), 1e-20)
+    true_square = max(float(true_even @ true_odd), 1e-20)
+    across = float(even @ true_odd + odd @ true_even) / 2
     spread = float((each - each.mean(dim=0)).square().sum()) / (count - 1)
-    alone = cosine_similarity(each[::2], true_other.unsqueeze(0)).mean()
-    alone = (alone + cosine_similarity(each[1::2], true_one.unsqueeze(0)).mean()) / 2
+    alone = cosine_similarity(each[::2], true_odd.unsqueeze(0)).mean()
+    alone = (alone + cosine_similarity(each[1::2], true_even.unsqueeze(0)).mean()) / 2
     along = each @ (probe / probe.norm().clamp(min=1e-20)) / math.sqrt(square)
     return GradientFigures(
         variant=name,

@@ -30,19 +30,19 @@ class Run:
 def runs_of(rollouts: Rollouts) -> list[Run]:
     """The runs in the order of the questions."""
     memory = rollouts.memory
-    parent, source, kept = memory.parent.tolist(), memory.source.tolist(), memory.kept.tolist()
+    parent, source, memorised = memory.parent.tolist(), memory.source.tolist(), memory.memorised.tolist()
     gold_place, hops = memory.gold_place.tolist(), rollouts.questions.hops.tolist()
     success, answered_at = rollouts.success.tolist(), rollouts.answered_at.tolist()
     last_parent, last_source = rollouts.answer_parent.tolist(), rollouts.answer_source.tolist()
-    found_runs = []
+    records = []
     for run, answered in enumerate(answered_at):
         searches = memory.config.max_steps if answered < 0 else answered
         parents: dict[str, list[str]] = {ROOT: []}
         for step in range(searches):
-            parents[_name(step)] = _declared(parent[run][step], step, source[run][step], kept[run])
+            parents[_name(step)] = _declared(parent[run][step], step, source[run][step], memorised[run])
         if answered >= 0:
-            parents[ANSWER] = _declared(last_parent[run], answered, last_source[run], kept[run])
-        found_runs.append(
+            parents[ANSWER] = _declared(last_parent[run], answered, last_source[run], memorised[run])
+        records.append(
             Run(
                 parents=parents,
                 answer_id=ANSWER if answered >= 0 else None,
@@ -56,14 +56,14 @@ def runs_of(rollouts: Rollouts) -> list[Run]:
                 gold=hops[run],
             )
         )
-    return found_runs
+    return records
 
 
 def _name(step: int) -> str:
     return f"n{step}"
 
 
-def _declared(parent: int, step: int, source: int, kept: Sequence[bool]) -> list[str]:
+def _declared(parent: int, step: int, source: int, memorised: Sequence[bool]) -> list[str]:
     """What stands for nothing yet (no node before, none that names the key) stands for the question."""
     match Parent(parent):
         case Parent.PREVIOUS if step:
@@ -71,6 +71,6 @@ def _declared(parent: int, step: int, source: int, kept: Sequence[bool]) -> list
         case Parent.SOURCE if source >= 0:
             return [_name(source)]
         case Parent.ALL:
-            return [_name(earlier) for earlier in range(step) if kept[earlier]] or [ROOT]
+            return [_name(earlier) for earlier in range(step) if memorised[earlier]] or [ROOT]
         case _:
             return [ROOT]

@@ -102,7 +102,7 @@ def imitate(config: HuntConfig, imitation: Imitation, seed: int) -> HuntPolicy:
         shown = play(draw_questions(config, imitation.batch, generator), expert, generator)
         logp = torch.cat([step_logp(policy, step) for step in shown.steps])
         optimizer.zero_grad()
-        torch.autograd.backward(-logp.sum() / shown.said().sum())
+        torch.autograd.backward(-logp.sum() / shown.sampled().sum())
         optimizer.step()
     return policy
 
@@ -160,17 +160,17 @@ def credited_loss(logp: Tensor, rollouts: Rollouts, planned: Plan, variant: Vari
 
     ours = chosen[rollouts.runs()]
     runs, turns = rollouts.runs()[ours], rollouts.turns()[ours]
-    old, said = rollouts.logp()[ours], rollouts.said()[ours]
+    old, sampled = rollouts.logp()[ours], rollouts.sampled()[ours]
     if variant is Variant.GRPO_TRAJECTORY:
         place = chosen.long().cumsum(dim=0) - 1
         shape = (int(chosen.sum()), planned.keep.shape[1], TOKENS)
         where = (place[runs], turns)
-        rows = [torch.zeros(shape, dtype=part.dtype).index_put(where, part).flatten(1) for part in (logp, old, said)]
+        rows = [torch.zeros(shape, dtype=part.dtype).index_put(where, part).flatten(1) for part in (logp, old, sampled)]
         advantages, keep = planned.advantages[chosen, 0], torch.ones(shape[0])
         return policy_loss(
             rows[0], rows[1], advantages, rows[2], keep, ratio=Ratio.TOKEN, clip_low=CLIP, clip_high=CLIP
         )
-    mask = said & planned.tokens[runs, turns]
+    mask = sampled & planned.tokens[runs, turns]
     return policy_loss(
         logp, old, planned.advantages[runs, turns], mask, planned.keep[runs, turns], clip_low=CLIP, clip_high=CLIP
     )
@@ -180,19 +180,19 @@ def learnt_tokens(rollouts: Rollouts, planned: Plan) -> int:
     """How many tokens carry a gradient: said, kept, and of an advantage that is not 0."""
     runs, turns = rollouts.runs(), rollouts.turns()
     live = planned.keep[runs, turns] & (planned.advantages[runs, turns] != 0)
-    return int((rollouts.said() & planned.tokens[runs, turns] & live.unsqueeze(1)).sum())
+    return int((rollouts.sampled() & planned.tokens[runs, turns] & live.unsqueeze(1)).sum())
 
 
 def masked_shares(rollouts: Rollouts, runs: list[Run], planned: Plan) -> tuple[float, float]:
     """Share of tokens that are masked, in successes and in failures; 0 where there are none of them."""
     import torch
 
-    whose, turns, said = rollouts.runs(), rollouts.turns(), rollouts.said()
-    live = said & planned.tokens[whose, turns] & planned.keep[whose, turns].unsqueeze(1)
+    whose, turns, sampled = rollouts.runs(), rollouts.turns(), rollouts.sampled()
+    live = sampled & planned.tokens[whose, turns] & planned.keep[whose, turns].unsqueeze(1)
     success = torch.tensor([run.success for run in runs])[whose]
     shares = []
     for verdict in (success, ~success):
-        spoken = int(said[verdict].sum())
+        spoken = int(sampled[verdict].sum())
         shares.append(1 - int(live[verdict].sum()) / spoken if spoken else 0.0)
     return shares[0], shares[1]
 

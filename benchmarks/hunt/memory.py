@@ -50,15 +50,16 @@ class Sight:
 
 @dataclass(frozen=True)
 class Memory:
-    """Slots of the runs, filled in place: ``asked`` key, ``kind``, ``kept``, ``parent`` (see ``Parent``), ``source`` (a
-    slot or -1), ``depth`` below the root, ``gold_place``: all [runs, steps]; ``fields``: [runs, steps, branches].
+    """Slots of the runs, filled in place: ``queried`` key, ``kind``, ``memorised``, ``parent`` (see ``Parent``),
+    ``source`` (a slot or -1), ``depth`` below the root, ``gold_place``: all [runs, steps]; ``fields``: [runs, steps,
+    branches].
     """
 
     config: HuntConfig
     start: Tensor
-    asked: Tensor
+    queried: Tensor
     kind: Tensor
-    kept: Tensor
+    memorised: Tensor
     parent: Tensor
     source: Tensor
     depth: Tensor
@@ -75,9 +76,9 @@ class Memory:
         return cls(
             config=config,
             start=start,
-            asked=torch.full(shape, NOTHING),
+            queried=torch.full(shape, NOTHING),
             kind=torch.zeros(shape, dtype=torch.long),
-            kept=torch.zeros(shape, dtype=torch.bool),
+            memorised=torch.zeros(shape, dtype=torch.bool),
             parent=torch.zeros(shape, dtype=torch.long),
             source=torch.full(shape, NOTHING),
             depth=torch.zeros(shape),
@@ -87,12 +88,12 @@ class Memory:
             signs=torch.full((*shape, config.branches), NOTHING),
         )
 
-    def add(self, rows: Tensor, step: int, keys: Tensor, parent: Tensor, page: Page, kept: Tensor) -> None:
+    def add(self, rows: Tensor, step: int, keys: Tensor, parent: Tensor, page: Page, memorised: Tensor) -> None:
         """The searches of the runs ``rows`` at ``step``: one node each."""
         source = self.naming(rows, step, keys)
-        self.asked[rows, step] = keys
+        self.queried[rows, step] = keys
         self.kind[rows, step] = page.kind
-        self.kept[rows, step] = kept
+        self.memorised[rows, step] = memorised
         self.parent[rows, step] = parent
         self.source[rows, step] = source
         self.gold_place[rows, step] = page.gold_place
@@ -107,7 +108,7 @@ class Memory:
 
         if step == 0:
             return torch.full_like(rows, NOTHING)
-        names = (self.fields[rows, :step] == keys.view(-1, 1, 1)).any(dim=2) & self.kept[rows, :step]
+        names = (self.fields[rows, :step] == keys.view(-1, 1, 1)).any(dim=2) & self.memorised[rows, :step]
         slots = torch.arange(step).expand_as(names)
         return torch.where(names, slots, NOTHING).amax(dim=1)
 
@@ -118,7 +119,7 @@ class Memory:
             return torch.zeros(len(rows))
         depth = self.depth[rows, :step]
         of_source = torch.where(source >= 0, depth.gather(1, source.clamp(min=0).unsqueeze(1)).squeeze(1), 0.0)
-        of_all = torch.where(self.kept[rows, :step], depth, 0.0).amax(dim=1)
+        of_all = torch.where(self.memorised[rows, :step], depth, 0.0).amax(dim=1)
         choices = torch.stack([torch.zeros(len(rows)), depth[:, -1], of_source, of_all], dim=1)
         return choices.gather(1, parent.unsqueeze(1)).squeeze(1)
 
@@ -126,16 +127,16 @@ class Memory:
         import torch
 
         runs, branches = len(rows), self.config.branches
-        asked, kind, kept = self.asked[rows, :step], self.kind[rows, :step], self.kept[rows, :step]
-        shown = torch.where(kept.unsqueeze(2), self.fields[rows, :step], NOTHING).reshape(runs, -1)
+        queried, kind, memorised = self.queried[rows, :step], self.kind[rows, :step], self.memorised[rows, :step]
+        shown = torch.where(memorised.unsqueeze(2), self.fields[rows, :step], NOTHING).reshape(runs, -1)
         keys = torch.cat([self.start[rows].unsqueeze(1), shown], dim=1)
         there = keys != NOTHING
         of_leaf = (kind == Kind.LEAF).repeat_interleave(branches, dim=1)
         read = torch.cat([torch.zeros(runs, 1, dtype=torch.bool), of_leaf], dim=1) & there
         named = there & ~read
 
-        known = [asked != NOTHING, *(kept & (kind == one) for one in (Kind.DEAD, Kind.INNER, Kind.LEAF))]
-        same = (keys.unsqueeze(2) == asked.unsqueeze(1)).float()
+        known = [queried != NOTHING, *(memorised & (kind == value) for value in (Kind.DEAD, Kind.INNER, Kind.LEAF))]
+        same = (keys.unsqueeze(2) == queried.unsqueeze(1)).float()
         history = torch.bmm(same, torch.stack(known, dim=2).float()) * named.unsqueeze(2)
         alike = (keys.unsqueeze(2) == keys.unsqueeze(1)) & (read.unsqueeze(2) == read.unsqueeze(1)) & there.unsqueeze(2)
         agreeing = (alike & there.unsqueeze(1)).sum(dim=2).float() - there.float()
@@ -168,17 +169,17 @@ class Memory:
             ],
             dim=2,
         )
-        lore = self._lore(rows, step, kept)
-        return Sight(keys, named, read, torch.cat([mentions, lore], dim=2), self._state(kind, kept, step))
+        lore = self._lore(rows, step, memorised)
+        return Sight(keys, named, read, torch.cat([mentions, lore], dim=2), self._state(kind, memorised, step))
 
-    def _lore(self, rows: Tensor, step: int, kept: Tensor) -> Tensor:
+    def _lore(self, rows: Tensor, step: int, memorised: Tensor) -> Tensor:
         """Topic of the page and sign of the field, one-hot; zero for the question's mention: [runs, M, 2 * topics]."""
         import torch
 
         topics, branches = self.config.topics, self.config.branches
         shape = (len(rows), 1 + step * branches, topics + 1)
-        topic = torch.where(kept, self.topic[rows, :step], NOTHING).repeat_interleave(branches, dim=1)
-        sign = torch.where(kept.unsqueeze(2), self.signs[rows, :step], NOTHING).reshape(len(rows), -1)
+        topic = torch.where(memorised, self.topic[rows, :step], NOTHING).repeat_interleave(branches, dim=1)
+        sign = torch.where(memorised.unsqueeze(2), self.signs[rows, :step], NOTHING).reshape(len(rows), -1)
         parts = []
         for part in (topic, sign):
             hot = torch.zeros(shape)
@@ -186,16 +187,16 @@ class Memory:
             parts.append(hot[..., 1:])
         return torch.cat(parts, dim=2)
 
-    def _state(self, kind: Tensor, kept: Tensor, step: int) -> Tensor:
+    def _state(self, kind: Tensor, memorised: Tensor, step: int) -> Tensor:
         import torch
 
         runs = len(kind)
         left = self.config.max_steps - step
-        counts = [(kept & (kind == one)).sum(dim=1).float() for one in (Kind.INNER, Kind.LEAF)]
+        counts = [(memorised & (kind == value)).sum(dim=1).float() for value in (Kind.INNER, Kind.LEAF)]
         last = torch.zeros(runs, 5)
         if step:
             last[torch.arange(runs), kind[:, -1]] = 1
-            last[:, 4] = kept[:, -1]
+            last[:, 4] = memorised[:, -1]
         rest = torch.stack(
             [
                 torch.full((runs,), step / 8),
@@ -217,12 +218,12 @@ class Memory:
         kinds = torch.zeros(len(rows), 4)
         kinds[torch.arange(len(rows)), page.kind] = 1
         there = page.fields != NOTHING
-        before = torch.where(self.kept[rows, :step].unsqueeze(2), self.fields[rows, :step], NOTHING).reshape(
+        before = torch.where(self.memorised[rows, :step].unsqueeze(2), self.fields[rows, :step], NOTHING).reshape(
             len(rows), -1
         )
         if before.shape[1]:
             seen = (page.fields.unsqueeze(2) == before.unsqueeze(1)).any(dim=2) & there
-            again = ((self.asked[rows, :step] == keys.unsqueeze(1)) & self.kept[rows, :step]).any(dim=1)
+            again = ((self.queried[rows, :step] == keys.unsqueeze(1)) & self.memorised[rows, :step]).any(dim=1)
         else:
             seen, again = torch.zeros_like(there), torch.zeros(len(rows), dtype=torch.bool)
         rest = torch.stack(

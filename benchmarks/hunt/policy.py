@@ -107,8 +107,8 @@ def turn_logp(policy: HuntPolicy, sight: Sight) -> TurnLogp:
         for index, (name, allowed) in enumerate((("search", sight.named), ("answer", sight.read)))
     ]
     doing = torch.eye(len(Do)).expand(len(trunk), -1, -1)
-    told = torch.cat([trunk.unsqueeze(1).expand(-1, len(Do), -1), doing], dim=2)
-    parent = torch.relu(told @ net["parent"] + net["parent_bias"]) @ net["parent_out"] + net["parent_out_bias"]
+    inputs = torch.cat([trunk.unsqueeze(1).expand(-1, len(Do), -1), doing], dim=2)
+    parent = torch.relu(inputs @ net["parent"] + net["parent_bias"]) @ net["parent_out"] + net["parent_out_bias"]
     return TurnLogp(
         do=(trunk @ net["do"] + net["do_bias"]).log_softmax(dim=1),
         key=torch.stack(pointed, dim=1).log(),
@@ -123,8 +123,8 @@ def _point(
     """Probability of each number [runs, keys]: attention summed over its mentions, a little for every number."""
     import torch
 
-    wanted = trunk @ policy.weights[query] + policy.weights[f"{query}_bias"]
-    scores = (hidden @ wanted.unsqueeze(2)).squeeze(2) / math.sqrt(WIDE)
+    query_vector = trunk @ policy.weights[query] + policy.weights[f"{query}_bias"]
+    scores = (hidden @ query_vector.unsqueeze(2)).squeeze(2) / math.sqrt(WIDE)
     share = scores.masked_fill(~allowed, FAR).softmax(dim=1) * allowed
     none = ~allowed.any(dim=1, keepdim=True)
     numbers = torch.zeros(len(keys), policy.keys).scatter_add(1, keys.clamp(min=0), share)

@@ -22,7 +22,7 @@ class Step:
     sight: Sight
     page: Tensor
     tokens: Tensor
-    said: Tensor
+    sampled: Tensor
     logp: Tensor
 
     def of(self, chosen: Tensor) -> Step:
@@ -33,7 +33,7 @@ class Step:
             self.sight.take(rows),
             self.page[rows],
             self.tokens[rows],
-            self.said[rows],
+            self.sampled[rows],
             self.logp[rows],
         )
 
@@ -65,10 +65,10 @@ class Rollouts:
 
         return torch.cat([torch.full_like(step.runs, number) for number, step in enumerate(self.steps)])
 
-    def said(self) -> Tensor:
+    def sampled(self) -> Tensor:
         import torch
 
-        return torch.cat([step.said for step in self.steps])
+        return torch.cat([step.sampled for step in self.steps])
 
     def logp(self) -> Tensor:
         import torch
@@ -100,18 +100,18 @@ def play(questions: Questions, player: HuntPolicy | Expert, generator: Generator
             page = search(questions, open_runs, turn.key, generator)
             look = memory.look(open_runs, number, turn.key, page)
             if logp is None or not isinstance(player, HuntPolicy):
-                kept = player.memorise(page, generator) if isinstance(player, Expert) else page.kind
+                keep = player.memorise(page, generator) if isinstance(player, Expert) else page.kind
                 keep_logp = None
             else:
                 keep_logp = memorise_logp(player, logp.trunk, look)
-                kept = pick(keep_logp, generator)
-            tokens = torch.stack([turn.do, turn.key, turn.parent, kept], dim=1)
+                keep = pick(keep_logp, generator)
+            tokens = torch.stack([turn.do, turn.key, turn.parent, keep], dim=1)
             answers = turn.do == Do.ANSWER
-            said = torch.ones(tokens.shape, dtype=torch.bool)
-            said[answers, TOKENS - 1] = False
+            sampled = torch.ones(tokens.shape, dtype=torch.bool)
+            sampled[answers, TOKENS - 1] = False
             zeros = torch.zeros(tokens.shape)
-            token_logp = zeros if logp is None or keep_logp is None else gather_logp(logp, keep_logp, tokens) * said
-            steps.append(Step(open_runs, sight, look, tokens, said, token_logp))
+            token_logp = zeros if logp is None or keep_logp is None else gather_logp(logp, keep_logp, tokens) * sampled
+            steps.append(Step(open_runs, sight, look, tokens, sampled, token_logp))
 
             done = open_runs[answers]
             success[done] = turn.key[answers] == questions.answer[done]
@@ -120,7 +120,7 @@ def play(questions: Questions, player: HuntPolicy | Expert, generator: Generator
             answer_source[done] = memory.naming(done, number, turn.key[answers])
             going = ~answers
             open_runs = open_runs[going]
-            memory.add(open_runs, number, turn.key[going], turn.parent[going], page.of(going), kept[going].bool())
+            memory.add(open_runs, number, turn.key[going], turn.parent[going], page.of(going), keep[going].bool())
     return Rollouts(questions, memory, tuple(steps), success, answered_at, answer_parent, answer_source)
 
 
@@ -136,14 +136,14 @@ def gather_logp(logp: TurnLogp, keep_logp: Tensor, tokens: Tensor) -> Tensor:
     """Log-probability of each token that was said: [runs, TOKENS]."""
     import torch
 
-    do, key, parent, kept = tokens.unbind(dim=1)
+    do, key, parent, keep = tokens.unbind(dim=1)
     rows = torch.arange(len(do))
     return torch.stack(
-        [logp.do[rows, do], logp.key[rows, do, key], logp.parent[rows, do, parent], keep_logp[rows, kept]], dim=1
+        [logp.do[rows, do], logp.key[rows, do, key], logp.parent[rows, do, parent], keep_logp[rows, keep]], dim=1
     )
 
 
 def step_logp(policy: HuntPolicy, step: Step) -> Tensor:
     """The same log-probabilities under ``policy``, with gradient; 0 where nothing was said: [n, TOKENS]."""
     logp = turn_logp(policy, step.sight)
-    return gather_logp(logp, memorise_logp(policy, logp.trunk, step.page), step.tokens) * step.said
+    return gather_logp(logp, memorise_logp(policy, logp.trunk, step.page), step.tokens) * step.sampled

@@ -72,7 +72,7 @@ def plan(variant: Variant, runs: Sequence[Run], group: int, turns: int, random: 
             recall_weight=1.0 if variant is Variant.PROGRESS else 0.0,
             trace=1.0 if variant is Variant.PROGRESS_UNBIASED else 0.8,
         )
-        rows = [one for part in credited for one in part]
+        rows = [row for part in credited for row in part]
         return Plan(_table(rows, turns), torch.ones(len(runs), turns, dtype=torch.bool), tokens)
     rewards = torch.tensor([[_reward(variant, run) for run in runs[i : i + group]] for i in range(0, len(runs), group)])
     advantages = group_advantages(rewards).flatten().unsqueeze(1).repeat(1, turns)

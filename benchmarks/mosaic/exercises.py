@@ -34,7 +34,7 @@ class Reading(StrEnum):
     """Every cell's colour in reading order, run together: one token a cell."""
     CELLS = "cells"
     """Every cell's colour after the cell's name, as in the expert's notes, in reading order from any cell."""
-    ASKED = "asked"
+    REQUESTED = "asked"
     """The same for some cells, in the order in which they were asked for."""
     CLAIMS = "claims"
     """Whether claims about cells are true: what the cell shows, the claim, and ``NOTHING`` where these differ."""
@@ -46,16 +46,16 @@ class Reading(StrEnum):
     """The colour with which an enlarged fine print begins."""
 
 
-_ASKED = {
+_TASKS = {
     Reading.ALL: "Read all cells.",
     Reading.CELLS: "Read all cells with their names.",
-    Reading.ASKED: "Read these cells: ",
+    Reading.REQUESTED: "Read these cells: ",
     Reading.CLAIMS: "Which of this is true: ",
     Reading.PLACES: "Where is the fine print of these cells: ",
     Reading.PAGES: "Read all cells as names of pages.",
     Reading.PRINT: "Read the fine print.",
 }
-SEEING = (Reading.ALL, Reading.CELLS, Reading.ASKED)
+SEEING = (Reading.ALL, Reading.CELLS, Reading.REQUESTED)
 """For a model that cannot see at all. With more than these in the first stage it learns several times slower."""
 COMPARISONS = (Reading.CELLS, Reading.CLAIMS, Reading.CLAIMS, Reading.CLAIMS)
 """For one that sees. One that talks as well does not begin to compare in hundreds of batches."""
@@ -64,7 +64,7 @@ NAMES = (Reading.ALL, Reading.CELLS, Reading.CLAIMS, Reading.CLAIMS, Reading.PAG
 to read, and does not find out any more where the second half of it stands."""
 WORDS = (
     Reading.ALL,
-    Reading.ASKED,
+    Reading.REQUESTED,
     Reading.CLAIMS,
     Reading.CLAIMS,
     Reading.PLACES,
@@ -98,23 +98,23 @@ def reading_exercise(
     )
     closer = with_margin(print_box(prints[0])) if reading is Reading.PRINT else None
     shown = {cell: GREY_NAME if cell in page.prints else page.colour(cell).value for cell in CELLS}
-    asked = _asked_for(reading, shown, chance)
+    items = _items_for(reading, shown, chance)
     label = "Picture 3" if closer is not None else f"Picture {chance.randrange(1, 3)}"
     part = ", part of Picture 1" if closer is not None else ""
     message = Message.of(
         Role.USER,
         f"<tool_response>\n{label} ({page.name}, page 1{part}):",
         ImagePart(_picture(page, closer, protocol)),
-        f"\n</tool_response>\n{_ASKED[reading]}{''.join(asked)}",
+        f"\n</tool_response>\n{_TASKS[reading]}{''.join(items)}",
     )
-    return Exercise(reading, (message,), _reply(reading, page, shown, asked or _from_any(chance), protocol.family))
+    return Exercise(reading, (message,), _reply(reading, page, shown, items or _from_any(chance), protocol.family))
 
 
-def _asked_for(reading: Reading, shown: dict[str, str], chance: random.Random) -> list[str]:
+def _items_for(reading: Reading, shown: dict[str, str], chance: random.Random) -> list[str]:
     if reading is Reading.CLAIMS:
         cells = chance.sample(CELLS, chance.randrange(1, CLAIMED + 1))
         return [f"{cell} {shown[cell] if chance.random() < 0.5 else chance.choice(COLOURS).value}" for cell in cells]
-    if reading is Reading.ASKED:
+    if reading is Reading.REQUESTED:
         return [f"{cell} " for cell in chance.sample(CELLS, chance.randrange(1, len(CELLS) + 1))]
     return [f"{cell} " for cell in chance.sample(BODY, POINTED_AT)] if reading is Reading.PLACES else []
 
@@ -124,7 +124,7 @@ def _from_any(chance: random.Random) -> list[str]:
     return [f"{cell} " for cell in (*CELLS[start:], *CELLS[:start])]
 
 
-def _reply(reading: Reading, page: Page, shown: dict[str, str], asked: list[str], family: ModelFamily) -> str:
+def _reply(reading: Reading, page: Page, shown: dict[str, str], items: list[str], family: ModelFamily) -> str:
     match reading:
         case Reading.ALL:
             return "".join(shown.values())
@@ -133,11 +133,11 @@ def _reply(reading: Reading, page: Page, shown: dict[str, str], asked: list[str]
         case Reading.PAGES:
             return "".join(page_name(*page.cells[at : at + 2]) for at in range(0, len(CELLS), 2))
         case Reading.PLACES:
-            return ", ".join(f"{cell}{', '.join(map(str, print_crop(cell.strip(), family)))}" for cell in asked)
+            return ", ".join(f"{cell}{', '.join(map(str, print_crop(cell.strip(), family)))}" for cell in items)
         case Reading.CLAIMS:
-            return "".join(_checked(claim, shown[claim[:2]]) for claim in asked)
-        case Reading.CELLS | Reading.ASKED:
-            return "".join(f"{cell}{shown[cell.strip()]}" for cell in asked)
+            return "".join(_checked(claim, shown[claim[:2]]) for claim in items)
+        case Reading.CELLS | Reading.REQUESTED:
+            return "".join(f"{cell}{shown[cell.strip()]}" for cell in items)
 
 
 def _checked(claim: str, colour: str) -> str:

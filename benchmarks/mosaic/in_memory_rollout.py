@@ -51,14 +51,14 @@ def _calls(episode: Episode, reply: ReplyTo, pages: Sequence[Page], draw: Draw) 
             episode.completed(Completion(call.reply))
             yield call
         elif isinstance(need, NeedSearch):
-            episode.searched(_found(need.query, need.top_k, pages))
+            episode.searched(_results(need.query, need.top_k, pages))
         elif isinstance(need, NeedPictures):
             episode.pictured([draw(request) for request in need.pictures])
         else:
             raise VragError(f"a run over mosaics does not need {type(need).__name__}")
 
 
-def _found(query: str, top_k: int, pages: Sequence[Page]) -> SearchAnswer:
+def _results(query: str, top_k: int, pages: Sequence[Page]) -> SearchAnswer:
     """By words shared with the query, then by name."""
     words = set(query.split())
     shared = sorted((-len(words & set(page.name.split())), page.name) for page in pages)

@@ -83,12 +83,12 @@ def mosaic_processor(family: FamilyName) -> ProcessorMixin:
 def chat_text(messages: tuple[Message, ...]) -> str:
     """A whole chat as ``CHAT_TEMPLATE`` writes it."""
     picture = "".join(SPECIAL_TOKENS[name] for name in ("vision_start", "image_pad", "vision_end"))
-    told = (
+    turns = (
         f"{message.role.value}\n"
         + "".join(picture if isinstance(part, ImagePart) else part.text for part in message.parts)
         for message in messages
     )
-    return "".join(f"{SPECIAL_TOKENS['im_start']}{one}{SPECIAL_TOKENS['im_end']}\n" for one in told)
+    return "".join(f"{SPECIAL_TOKENS['im_start']}{turn}{SPECIAL_TOKENS['im_end']}\n" for turn in turns)
 
 
 def _tokenizer(family: FamilyName) -> Tokenizer:

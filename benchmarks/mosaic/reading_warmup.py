@@ -61,15 +61,15 @@ def warm_up(source: Path, target: Path, *, steps: int, seed: int, plain_position
             return_tensors="pt",
         )
         # All that is said, cells too: so a colour comes to be bound to the cell before it, as in a query.
-        said = inputs["attention_mask"].bool() & (inputs["input_ids"] == end).cumsum(dim=1).bool()
-        said &= inputs["input_ids"] != end
-        rows, columns = said.nonzero(as_tuple=True)
-        asked = dict(inputs)
+        reply_mask = inputs["attention_mask"].bool() & (inputs["input_ids"] == end).cumsum(dim=1).bool()
+        reply_mask &= inputs["input_ids"] != end
+        rows, columns = reply_mask.nonzero(as_tuple=True)
+        model_inputs = dict(inputs)
         if plain_positions:
-            count = asked["input_ids"].shape
-            asked["position_ids"] = torch.arange(count[1]).expand(3, *count)
+            count = model_inputs["input_ids"].shape
+            model_inputs["position_ids"] = torch.arange(count[1]).expand(3, *count)
         inner: Callable[..., object] = model.model
-        hidden: Tensor = getattr(inner(**asked, use_cache=False), "last_hidden_state")  # noqa: B009
+        hidden: Tensor = getattr(inner(**model_inputs, use_cache=False), "last_hidden_state")  # noqa: B009
         logits: Tensor = model.lm_head(hidden[rows, columns - 1])
         labels = inputs["input_ids"][rows, columns]
         loss = torch.nn.functional.cross_entropy(logits, labels)

@@ -76,18 +76,18 @@ def ranked_by_text(held_out: Path, collection: Path) -> dict[str, list[list[str]
     settings = Settings(collection=str(collection), corpus=CorpusConfig(ocr=False))
     ingest([held_out / PAGES], settings)
     texts = [query.text for query in read_queries(held_out)]
-    return {mode: asyncio.run(_found(settings, texts, mode)) for mode in (LEXICAL, TEXT)}
+    return {mode: asyncio.run(_ranked(settings, texts, mode)) for mode in (LEXICAL, TEXT)}
 
 
-async def _found(settings: Settings, texts: Sequence[str], mode: str) -> list[list[str]]:
+async def _ranked(settings: Settings, texts: Sequence[str], mode: str) -> list[list[str]]:
     from vrag_ray.index.search.retriever import ShardedRetriever
 
     retriever = await ShardedRetriever.start(settings)
     try:
-        found: list[list[str]] = []
+        ranked: list[list[str]] = []
         for start in range(0, len(texts), AT_ONCE):
             answer = await retriever.search(list(texts[start : start + AT_ONCE]), top_k=TOP, filter=None, mode=mode)
-            found.extend([hit.uri.rpartition("/")[2] for hit in hits] for hits in answer.results)
-        return found
+            ranked.extend([hit.uri.rpartition("/")[2] for hit in hits] for hits in answer.results)
+        return ranked
     finally:
         await retriever.close()

@@ -66,19 +66,19 @@ def held_out(seed: int, *, pages: int = 1000, queries: int = 500) -> HeldOut:
     made = tuple(random_pages("held-out", pages, seed))
     chance = drawn_from("retrieval", "queries", seed)
     names = [file_name(page) for page in made]
-    found = []
+    searches = []
     for size in SIZES:
         places = [place for _ in range(-(-queries // pages)) for place in chance.sample(range(pages), pages)]
         for place in places[:queries]:
             cells = tuple(chance.sample(CELLS, size))
-            wanted = [made[place].colour(cell) for cell in cells]
+            colours = [made[place].colour(cell) for cell in cells]
             fitting = (
                 name
                 for name, page in zip(names, made, strict=True)
-                if all(page.colour(cell) is colour for cell, colour in zip(cells, wanted, strict=True))
+                if all(page.colour(cell) is colour for cell, colour in zip(cells, colours, strict=True))
             )
-            found.append(Query(described(made[place], cells), cells, names[place], tuple(fitting)))
-    return HeldOut(made, tuple(found))
+            searches.append(Query(described(made[place], cells), cells, names[place], tuple(fitting)))
+    return HeldOut(made, tuple(searches))
 
 
 def write_held_out(folder: Path, task: HeldOut) -> None:
@@ -160,9 +160,9 @@ def hit_rates(queries: Sequence[Query], ranked: Sequence[Sequence[str]]) -> HitR
     rows = list(zip(queries, ranked, strict=True))
     return HitRates(
         len(rows),
-        _mean([found[:1] == [query.target] for query, found in rows]),
-        _mean([query.target in found[:10] for query, found in rows]),
-        _mean([bool(found) and found[0] in query.fitting for query, found in rows]),
+        _mean([files[:1] == [query.target] for query, files in rows]),
+        _mean([query.target in files[:10] for query, files in rows]),
+        _mean([bool(files) and files[0] in query.fitting for query, files in rows]),
     )
 
 

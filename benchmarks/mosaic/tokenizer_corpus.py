@@ -68,7 +68,7 @@ def _bungles(page: str, other: str, box: tuple[float, float, float, float]) -> I
     """What a policy in training gets wrong: each is answered by a correction, whose words are wanted here."""
     search = AddSearchNode(id="s1", parent_ids=("root",), query=page)
     more = AddSearchNode(id="s2", parent_ids=("s1",), query=other)
-    keep = _kept(1, useful=True), _kept(2, useful=True)
+    keep = _entry(1, useful=True), _entry(2, useful=True)
     memorise = SummarizeAndMemorize(summarize="nothing", memorize=keep)
     answer = AddAnswerNode(parent_ids=("s1",), answer="red")
     closer = Crop(information_id="Picture 1", bbox=box)
@@ -89,13 +89,13 @@ def _bungles(page: str, other: str, box: tuple[float, float, float, float]) -> I
             closer,
             closest,
             closest,
-            SummarizeAndMemorize(summarize="c2 red", memorize=(*keep, _kept(3, useful=True))),
+            SummarizeAndMemorize(summarize="c2 red", memorize=(*keep, _entry(3, useful=True))),
             answer,
         )
     empty = with_changes(closer, {"bbox": (*box[:2], *box[:2])})
-    yield search, empty, SummarizeAndMemorize(summarize="", memorize=(_kept(4, useful=True),)), memorise, closer
+    yield search, empty, SummarizeAndMemorize(summarize="", memorize=(_entry(4, useful=True),)), memorise, closer
     yield search, memorise, with_changes(answer, {"parent_ids": ("s3",)}), with_changes(answer, {"answer": ""})
 
 
-def _kept(picture: int, *, useful: bool) -> MemorizeEntry:
+def _entry(picture: int, *, useful: bool) -> MemorizeEntry:
     return MemorizeEntry(information_id=f"Picture {picture}", is_useful=useful, priority_score=5 if useful else 1)

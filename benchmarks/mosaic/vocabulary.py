@@ -58,12 +58,12 @@ def _cut_message(text: str) -> Iterator[str]:
         yield _SPEAKER
         text = text.removeprefix(_SPEAKER)
     at = 0
-    for found in _VARIES.finditer(text):
-        if found.start() > at:
-            yield text[at : found.start()]
-        atoms = _ATOM.findall(found[0])
-        yield from atoms if "".join(atoms) == found[0] else [found[0]]
-        at = found.end()
+    for match in _VARIES.finditer(text):
+        if match.start() > at:
+            yield text[at : match.start()]
+        atoms = _ATOM.findall(match[0])
+        yield from atoms if "".join(atoms) == match[0] else [match[0]]
+        at = match.end()
     if at < len(text):
         yield text[at:]
 

@@ -260,11 +260,11 @@ def test_what_has_no_elements_is_quoted_as_before() -> None:
 
 def test_a_figure_that_stands_beside_what_is_cited_does_not_support_a_sentence() -> None:
     """It names the keel and gives the year of the mast; the firm's name may stand anywhere on the page."""
-    said = "Lund and Sons of Harlow laid the keel in 1912 [1]."
-    policy = Watcher(SEARCH, keep_elements(1), ANSWER.model_copy(update={"answer": said}), protocol=NUMBERED)
+    answer_text = "Lund and Sons of Harlow laid the keel in 1912 [1]."
+    policy = Watcher(SEARCH, keep_elements(1), ANSWER.model_copy(update={"answer": answer_text}), protocol=NUMBERED)
     [sentence] = run_to_end(policy, letter())[0].record().sentences
     assert (sentence.support, sentence.missing) == (Support.UNSUPPORTED, ("1912",))
-    policy = Watcher(SEARCH, keep_elements(2), ANSWER.model_copy(update={"answer": said}), protocol=NUMBERED)
+    policy = Watcher(SEARCH, keep_elements(2), ANSWER.model_copy(update={"answer": answer_text}), protocol=NUMBERED)
     [sentence] = run_to_end(policy, letter())[0].record().sentences
     assert (sentence.support, sentence.missing) == (Support.CITED, ())
 
@@ -327,7 +327,7 @@ def test_what_the_search_saw_is_neither_shown_nor_remembered_nor_told_as_looked_
         if isinstance(event, MemorizeEvent):
             assert [item.box for item in event.items] == [None]
         if isinstance(event, SearchDoneEvent):
-            assert [found.bbox for found in event.results] == [None]
+            assert [item.bbox for item in event.results] == [None]
 
 
 def test_a_clip_is_cited_by_its_time() -> None:

@@ -21,8 +21,8 @@ SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="units sold by region
 KEEP = SummarizeAndMemorize(
     summarize="", memorize=(MemorizeEntry(information_id="Picture 1", is_useful=True, priority_score=4),)
 )
-SAID = "North sold 15 units in 2022 [1]. The keel is lifted by 36 cranes [1]. Unicorns gallop elsewhere."
-ANSWER = AddAnswerNode(parent_ids=("a",), answer=SAID, citations=("a#1",))
+ANSWER_TEXT = "North sold 15 units in 2022 [1]. The keel is lifted by 36 cranes [1]. Unicorns gallop elsewhere."
+ANSWER = AddAnswerNode(parent_ids=("a",), answer=ANSWER_TEXT, citations=("a#1",))
 ASKS = AgentConfig(entailment=True)
 
 
@@ -47,12 +47,12 @@ class Judge:
 def answered(judge: Judge | None, config: AgentConfig = ASKS) -> tuple[Run, AnswerEvent]:
     run, events = run_to_end(Script(SEARCH, KEEP, ANSWER), library(), config=config, judge=judge)
     answer = events[-1]
-    assert isinstance(answer, AnswerEvent) and answer.status is RunStatus.ANSWERED and answer.answer == SAID
+    assert isinstance(answer, AnswerEvent) and answer.status is RunStatus.ANSWERED and answer.answer == ANSWER_TEXT
     assert run.record().sentences == answer.sentences
     return run, answer
 
 
-def found(answer: AnswerEvent) -> Sequence[tuple[Support, bool | None]]:
+def verdicts(answer: AnswerEvent) -> Sequence[tuple[Support, bool | None]]:
     return [(sentence.support, sentence.entailed) for sentence in answer.sentences]
 
 
@@ -64,7 +64,7 @@ def test_a_sentence_that_its_sources_do_not_say_is_unsupported_and_others_are_co
         "The keel is lifted by 36 cranes.",
     ]
     assert all("North 12 15 18" in claim.source for claim in judge.claims)
-    assert found(answer) == [(Support.CITED, True), (Support.UNSUPPORTED, False), (Support.UNCHECKED, None)]
+    assert verdicts(answer) == [(Support.CITED, True), (Support.UNSUPPORTED, False), (Support.UNCHECKED, None)]
     assert run.record().usage["prompt_tokens"] == 170
     assert answer.notices == ()
 
@@ -72,9 +72,9 @@ def test_a_sentence_that_its_sources_do_not_say_is_unsupported_and_others_are_co
 def test_without_the_setting_there_is_no_judgement_and_without_a_model_a_notice_says_so() -> None:
     judge = Judge()
     _, answer = answered(judge, AgentConfig())
-    assert judge.claims == [] and [entailed for _, entailed in found(answer)] == [None] * 3
+    assert judge.claims == [] and [entailed for _, entailed in verdicts(answer)] == [None] * 3
     _, answer = answered(None)
-    assert [entailed for _, entailed in found(answer)] == [None] * 3
+    assert [entailed for _, entailed in verdicts(answer)] == [None] * 3
     assert answer.notices == (
         "no model has judged whether the sources say what the answer says: no language model is loaded here",
     )
@@ -82,10 +82,10 @@ def test_without_the_setting_there_is_no_judgement_and_without_a_model_a_notice_
 
 def test_a_judge_that_fails_or_outlasts_the_run_leaves_the_answer_as_it_is_and_says_so() -> None:
     _, answer = answered(Judge(VragError("the server is down"), Verdict(None)))
-    assert [entailed for _, entailed in found(answer)] == [None] * 3
+    assert [entailed for _, entailed in verdicts(answer)] == [None] * 3
     assert answer.notices == ("no model has judged whether the sources say what the answer says: the server is down",)
     _, answer = answered(Judge(Verdict(True), None), AgentConfig(entailment=True, deadline_s=0.3))
-    assert [entailed for _, entailed in found(answer)] == [None] * 3
+    assert [entailed for _, entailed in verdicts(answer)] == [None] * 3
     assert "the deadline of 0.3 s has passed" in answer.notices[0]
 
 

@@ -166,7 +166,7 @@ def test_a_result_is_known_by_its_label_or_by_its_number(label: str) -> None:
 
 def test_a_quote_under_the_wrong_label_is_remembered_where_it_stands_and_once() -> None:
     oil = SEARCH.model_copy(update={"query": "oak hulls oiled spring units sold by region"})
-    first, *others = [item.information_id for item in _found(oil)]
+    first, *others = [item.information_id for item in _items_of(oil)]
     quote = "Oak hulls are oiled every spring."
     entries = tuple(MemorizeEntry(information_id=name, priority_score=2, quote=quote) for name in (first, *others))
     keep = SummarizeAndMemorize(summarize="", memorize=entries)
@@ -176,7 +176,7 @@ def test_a_quote_under_the_wrong_label_is_remembered_where_it_stands_and_once() 
     assert len(memorized.notes) == len(entries) - 1 and all("stands in" in note for note in memorized.notes)
 
 
-def _found(search: AddSearchNode) -> tuple[FoundItem, ...]:
+def _items_of(search: AddSearchNode) -> tuple[FoundItem, ...]:
     _, events = run_to_end(Script(search, AddAnswerNode(answer="x")), library())
     return next(event.results for event in events if isinstance(event, SearchDoneEvent))
 
@@ -275,7 +275,9 @@ def test_weaker_pictures_are_pruned_and_the_pixels_shared_out() -> None:
     source.add("Other page", [], text="units region boats too")
     _, events = run_to_end(Script(SEARCH, keep_all, ANSWER), source, config=AgentConfig(memory_top_k=1))
     budget = next(event for event in events if isinstance(event, BudgetEvent))
-    assert [(one.node_id, one.index, one.pixels) for one in budget.kept] == [("a", 1, 5 * 256 * 32 * 32)]
+    assert [(allotment.node_id, allotment.index, allotment.pixels) for allotment in budget.kept] == [
+        ("a", 1, 5 * 256 * 32 * 32)
+    ]
     assert [event.dropped[0].index for event in events if isinstance(event, PruneEvent)] == [0]
 
 

@@ -19,7 +19,7 @@ Sold to the U.S.A. in May.
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "4.2 million",
         "4,217 thousand kroner",
@@ -49,13 +49,13 @@ Sold to the U.S.A. in May.
         "the USA, one of two-thirds",
     ],
 )
-def test_what_a_page_says_is_found_in_it_in_any_spelling(said: str) -> None:
-    facts, page = facts_of(said), Facts(TABLE)
+def test_what_a_page_says_is_found_in_it_in_any_spelling(text: str) -> None:
+    facts, page = facts_of(text), Facts(TABLE)
     assert [fact.text for fact in facts if not page.has(fact)] == []
 
 
 @pytest.mark.parametrize(
-    ("said", "missing"),
+    ("text", "missing"),
     [
         ("4.3 million kroner", ["4.3 million"]),
         ("4,218", ["4,218"]),
@@ -72,9 +72,9 @@ def test_what_a_page_says_is_found_in_it_in_any_spelling(said: str) -> None:
         ("费用为288万", ["288万"]),
     ],
 )
-def test_what_a_page_does_not_say_is_missing_from_it(said: str, missing: list[str]) -> None:
+def test_what_a_page_does_not_say_is_missing_from_it(text: str, missing: list[str]) -> None:
     page = Facts(TABLE)
-    assert [fact.text for fact in facts_of(said) if not page.has(fact)] == missing
+    assert [fact.text for fact in facts_of(text) if not page.has(fact)] == missing
 
 
 def test_a_figure_of_a_table_is_of_its_scale_and_one_beside_none_is_as_it_stands() -> None:

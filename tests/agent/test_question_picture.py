@@ -58,14 +58,16 @@ def test_it_is_drawn_once_and_part_of_every_prompts_first_user_message() -> None
         assert not any(request.doc_id == QUESTION for request in shelf.drawn), "the source does not have it"
         patch = protocol.family.patch
         for chat in policy.chats:
-            asked = next(message for message in chat if message.role == "user")
+            user_message = next(message for message in chat if message.role == "user")
             introduced = "The question came with this picture:"
             place = next(
-                at for at, part in enumerate(asked.parts) if isinstance(part, TextPart) and introduced in part.text
+                at
+                for at, part in enumerate(user_message.parts)
+                if isinstance(part, TextPart) and introduced in part.text
             )
-            before = "".join(part.text for part in asked.parts[: place + 1] if isinstance(part, TextPart))
+            before = "".join(part.text for part in user_message.parts[: place + 1] if isinstance(part, TextPart))
             assert before.endswith(f"Question: What was North in 2022?\n{introduced}")
-            width, height = pictures_in((Message(asked.role, asked.parts[place + 1 : place + 2]),))[0]
+            width, height = pictures_in((Message(user_message.role, user_message.parts[place + 1 : place + 2]),))[0]
             assert width % patch == height % patch == 0
         assert policy.chats[1][: len(policy.chats[0])] == policy.chats[0], "what was told before must not change"
 

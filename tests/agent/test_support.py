@@ -78,8 +78,8 @@ def test_sentences_come_in_order_and_leave_out_no_word(answer: str) -> None:
 def test_a_sentence_is_supported_where_its_sources_say_its_facts(
     answer: str, support: Support, citations: tuple[int, ...], missing: tuple[str, ...]
 ) -> None:
-    [found] = checked(answer, SOURCES)
-    assert (found.support, found.citations, found.missing) == (support, citations, missing)
+    [sentence] = checked(answer, SOURCES)
+    assert (sentence.support, sentence.citations, sentence.missing) == (support, citations, missing)
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_a_sentence_is_supported_where_its_sources_say_its_facts(
     ],
 )
 def test_a_figure_that_follows_from_cited_ones_is_shown_as_computed(answer: str, computed: str) -> None:
-    [found] = checked(answer, SOURCES)
-    assert (found.support, found.computed) == (Support.CITED, (computed,))
+    [sentence] = checked(answer, SOURCES)
+    assert (sentence.support, sentence.computed) == (Support.CITED, (computed,))
 
 
 def test_a_small_figure_is_not_explained_by_a_ratio() -> None:
-    [found] = checked("There were 3 of them [1].", {1: Source("We counted 12 and 4.", "12 and 4")})
-    assert (found.support, found.missing) == (Support.UNSUPPORTED, ("3",))
+    [sentence] = checked("There were 3 of them [1].", {1: Source("We counted 12 and 4.", "12 and 4")})
+    assert (sentence.support, sentence.missing) == (Support.UNSUPPORTED, ("3",))
 
 
 def test_what_the_question_says_needs_no_source_and_unread_pages_say_nothing_against_a_sentence() -> None:

@@ -145,8 +145,8 @@ def test_a_vimrag_transcript_ends_in_its_answer(lines: list[str], corrections: i
 
 @pytest.mark.parametrize(("lines", "corrections"), TAG_RUNS.values(), ids=TAG_RUNS)
 def test_a_vrag_transcript_ends_in_its_answer(lines: list[str], corrections: int) -> None:
-    status, told, answer = replay(TagsProtocol(), lines)
-    assert (status, told) == (RunStatus.ANSWERED, corrections)
+    status, observed, answer = replay(TagsProtocol(), lines)
+    assert (status, observed) == (RunStatus.ANSWERED, corrections)
     assert answer.startswith("15")
 
 

@@ -28,15 +28,15 @@ def searched(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, o
     return dict(json.loads(capsys.readouterr().out))
 
 
-def found(reply: dict[str, object]) -> list[tuple[str, str]]:
+def hits_in(reply: dict[str, object]) -> list[tuple[str, str]]:
     assert isinstance(reply["results"], list)
     return [(hit["title"], hit["collection"]) for hit in reply["results"][0]]
 
 
 def test_several_folders_are_searched_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     reply = searched(capsys, "tidal lagoon slide", "-c", "papers", "-c", "slides")
-    assert found(reply) == [("slide", "slides"), ("paper", "papers")]
-    assert found(searched(capsys, "tidal lagoon slide", "-c", "papers")) == [("paper", "papers")]
+    assert hits_in(reply) == [("slide", "slides"), ("paper", "papers")]
+    assert hits_in(searched(capsys, "tidal lagoon slide", "-c", "papers")) == [("paper", "papers")]
     assert main(["search", "tidal lagoon", "-c", "papers", "-c", "slides"]) == 0
     printed = capsys.readouterr().out
     assert "slide.pdf  in slides" in printed
@@ -45,7 +45,7 @@ def test_several_folders_are_searched_as_one(capsys: pytest.CaptureFixture[str])
 
 def test_folders_of_one_name_are_told_apart_by_the_folder_above(capsys: pytest.CaptureFixture[str]) -> None:
     reply = searched(capsys, "tidal lagoon draft", "-c", "papers", "-c", "old/papers")
-    assert found(reply) == [("older", "old-papers"), ("paper", "papers")]
+    assert hits_in(reply) == [("older", "old-papers"), ("paper", "papers")]
     assert main(["search", "lagoon", "-c", "papers", "-c", "."]) == 1
     assert "is not a collection" in capsys.readouterr().err
 
@@ -56,9 +56,9 @@ def test_collections_of_a_configuration_are_meant_by_their_names(
     config = tmp_path / "config.yaml"
     config.write_text("collection: papers\ncollections: {deck: slides}\n", encoding="utf-8")
     reply = searched(capsys, "tidal lagoon", "-c", "deck", "--config", str(config))
-    assert found(reply) == [("slide", "deck")]
+    assert hits_in(reply) == [("slide", "deck")]
     reply = searched(capsys, "tidal lagoon slide", "-c", "papers", "-c", "deck", "--config", str(config))
-    assert found(reply) == [("slide", "deck"), ("paper", "papers")]
+    assert hits_in(reply) == [("slide", "deck"), ("paper", "papers")]
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_what_a_server_would_refuse_is_refused_with_the_name_of_the_field(
 
 
 def test_a_question_is_answered_from_several_collections(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["ask", "Which tidal lagoon slide is there?", "-c", "papers", "-c", "slides", "--json"]
-    main(asked)
+    command = ["ask", "Which tidal lagoon slide is there?", "-c", "papers", "-c", "slides", "--json"]
+    main(command)
     record = json.loads(capsys.readouterr().out)
-    found = {hit["title"] for event in record["events"] if event["kind"] == "search_done" for hit in event["results"]}
-    assert found == {"paper", "slide"}
+    titles = {hit["title"] for event in record["events"] if event["kind"] == "search_done" for hit in event["results"]}
+    assert titles == {"paper", "slide"}
 
 
 def test_with_an_address_collections_are_the_servers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,8 +97,8 @@ def test_with_an_address_collections_are_the_servers(capsys: pytest.CaptureFixtu
 def test_a_picture_is_searched_here_and_on_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(tmp_path / "colours")
     (tmp_path / "b.png").write_bytes(picture_of("b"))
-    assert found(searched(capsys, "--picture", "b.png", "-c", "colours", "-k", "1")) == [("b", "colours")]
-    assert found(searched(capsys, "red", "--picture", "b.png", "-c", "colours", "--mode", "late", "-k", "1"))
+    assert hits_in(searched(capsys, "--picture", "b.png", "-c", "colours", "-k", "1")) == [("b", "colours")]
+    assert hits_in(searched(capsys, "red", "--picture", "b.png", "-c", "colours", "--mode", "late", "-k", "1"))
     bodies: list[dict[str, object]] = []
     with refusing_server(bodies) as url:
         assert main(["search", "--picture", "b.png", "--url", url]) == 1

@@ -124,12 +124,12 @@ def test_what_reads_a_local_collection_runs_in_its_own_process_without_ray(colle
     assert (response["shards_ok"], response["shards_total"], response["mode"]) == (1, 1, "hybrid")
     assert "3 documents" in vrag("documents", "-c", collection, **no_ray).stdout
     assert "sound" in vrag("verify", "-c", collection, **no_ray).stdout
-    asked = vrag("ask", "How much did dredging the northern basin cost?", "-c", collection, **no_ray)
-    assert "4.7 million euros" in asked.stdout
-    assert "report.pdf" not in asked.stderr
-    assert "page 2, box" in asked.stdout
+    answer = vrag("ask", "How much did dredging the northern basin cost?", "-c", collection, **no_ray)
+    assert "4.7 million euros" in answer.stdout
+    assert "report.pdf" not in answer.stderr
+    assert "page 2, box" in answer.stdout
     for shown in ("search", "found", "read", "look", "remember", "Answer", "Sources", "Graph"):
-        assert shown in asked.stdout
+        assert shown in answer.stdout
 
 
 def test_what_needs_a_service_says_so(collection, tmp_path):
@@ -179,14 +179,14 @@ def server(collection: str) -> Iterator[str]:
 
 
 def test_serve_prints_its_address_and_is_asked_by_url_until_interrupted(server, tmp_path):
-    found = vrag("search", "apprentices", "--url", server)
-    assert "page 3" in found.stdout
+    result = vrag("search", "apprentices", "--url", server)
+    assert "page 3" in result.stdout
     graph = tmp_path / "graph.dot"
     question = "Where does the harbour master keep a copy?"
-    asked = json.loads(vrag("ask", question, "--url", server, "--json", "--dot", str(graph)).stdout)
-    assert asked["status"] == "answered"
-    assert "in the tower" in asked["answer"]
-    assert asked["citations"][0]["uri"] == "notes.txt"
+    record = json.loads(vrag("ask", question, "--url", server, "--json", "--dot", str(graph)).stdout)
+    assert record["status"] == "answered"
+    assert "in the tower" in record["answer"]
+    assert record["citations"][0]["uri"] == "notes.txt"
     assert '"q1" -> "answer"' in graph.read_text(encoding="utf-8")
 
 

@@ -24,17 +24,17 @@ def doctor(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
 def test_a_late_interaction_model_is_measured(doctor: Callable[..., str], tmp_path: Path) -> None:
     folder = tiny_colqwen2(tmp_path / "late")
-    told = json.loads(doctor("--embedder", str(folder), "--json").splitlines()[-1])
-    assert (told["dim"], told["multi_vector"], told["modalities"]) == (32, True, ["clip", "picture"])
-    by_content = {one["content"]: one for one in told["tried"]}
+    report = json.loads(doctor("--embedder", str(folder), "--json").splitlines()[-1])
+    assert (report["dim"], report["multi_vector"], report["modalities"]) == (32, True, ["clip", "picture"])
+    by_content = {row["content"]: row for row in report["tried"]}
     assert set(by_content) == {"query", "page", "clip"}
     page = by_content["page"]
     assert page["shortest"] == pytest.approx(1, abs=1e-5)
     assert page["grid"][0] * page["grid"][1] <= page["vectors"]
-    assert told["bytes_a_page"] == page["vectors"] * 32 * 2
-    assert all(one["milliseconds"] > 0 for one in told["tried"])
-    assert told["memory_mib"] > 0
-    assert set(told["readable"].values()) == {1.0}
+    assert report["bytes_a_page"] == page["vectors"] * 32 * 2
+    assert all(row["milliseconds"] > 0 for row in report["tried"])
+    assert report["memory_mib"] > 0
+    assert set(report["readable"].values()) == {1.0}
 
 
 def test_a_text_model_has_no_page_and_says_what_it_reads(doctor: Callable[..., str], tmp_path: Path) -> None:

@@ -55,13 +55,13 @@ TURNS = (
 ENDPOINT = {"base_url": "http://127.0.0.1:9/v1", "model": "m"}
 
 
-def _lines_until(process: subprocess.Popen[str], said: str) -> Iterator[str]:
+def _lines_until(process: subprocess.Popen[str], marker: str) -> Iterator[str]:
     assert process.stderr is not None
     for line in process.stderr:
         yield line
-        if said in line:
+        if marker in line:
             return
-    raise AssertionError(f"it ended with {process.wait()} before it said {said!r}")
+    raise AssertionError(f"it ended with {process.wait()} before it said {marker!r}")
 
 
 @contextmanager
@@ -78,9 +78,9 @@ def running_up(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[s
     environment = {name: value for name, value in os.environ.items() if not name.startswith("VRAG_")}
     with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:
-            said = "".join(_lines_until(process, "Ctrl-C stops everything"))
-            [address] = re.findall(r"serving .*papers-collection at (http\S+)", said)
-            yield process, said, address
+            output = "".join(_lines_until(process, "Ctrl-C stops everything"))
+            [address] = re.findall(r"serving .*papers-collection at (http\S+)", output)
+            yield process, output, address
         finally:
             process.kill()
 
@@ -89,9 +89,9 @@ def test_a_folder_becomes_a_running_system_and_ctrl_c_leaves_nothing_behind(tmp_
     interface = free_port()
     with openai_stub(lambda _, number: GraphProtocol().render(TURNS[min(number, 2)])) as stub:
         options = ("--openai", stub.base_url, "--model", "stub", "--agent", "vimrag", "--ui-port", str(interface))
-        with running_up(tmp_path, *options) as (process, said, address):
-            assert "1 added" in said
-            assert "error: broken.pdf" in said
+        with running_up(tmp_path, *options) as (process, output, address):
+            assert "1 added" in output
+            assert "error: broken.pdf" in output
             assert httpx.get(f"{address}/readyz").json()["collection"]["name"] == "papers-collection"
             assert httpx.get(f"http://127.0.0.1:{interface}/_stcore/health").status_code == 200
             assert [path.name for path in (tmp_path / "papers").iterdir() if path.name.startswith(".")] == []
@@ -138,11 +138,11 @@ def test_a_file_that_came_after_the_first_look_at_a_watched_folder_is_ingested(
     following = Thread(target=follow, args=([tmp_path / "papers"], settings, stop, before))
     following.start()
     try:
-        deadline, said = time.monotonic() + HANGS_AFTER_S, ""
-        while "1 added" not in said:
+        deadline, output = time.monotonic() + HANGS_AFTER_S, ""
+        while "1 added" not in output:
             assert time.monotonic() < deadline and following.is_alive()
             time.sleep(0.1)
-            said += capsys.readouterr().err
+            output += capsys.readouterr().err
     finally:
         stop.set()
         following.join()
@@ -151,7 +151,7 @@ def test_a_file_that_came_after_the_first_look_at_a_watched_folder_is_ingested(
 
 
 @pytest.mark.parametrize(
-    ("openai", "model", "vllm", "said"),
+    ("openai", "model", "vllm", "problem"),
     [
         ("http://127.0.0.1:9/v1", None, None, "needs --model"),
         (None, "m", None, "needs --openai"),
@@ -161,9 +161,9 @@ def test_a_file_that_came_after_the_first_look_at_a_watched_folder_is_ingested(
     ],
 )
 def test_options_that_do_not_name_one_model_are_refused(
-    openai: str | None, model: str | None, vllm: str | None, said: str
+    openai: str | None, model: str | None, vllm: str | None, problem: str
 ):
-    with pytest.raises(VragError, match=said):
+    with pytest.raises(VragError, match=problem):
         with_model(Settings(), openai, model, vllm)
 
 
@@ -174,7 +174,7 @@ def test_a_name_that_is_no_agent_is_refused(values: dict[str, object]):
 
 
 @pytest.mark.parametrize(
-    ("values", "agent", "said"),
+    ("values", "agent", "problem"),
     [
         ({}, "vimrag", "needs a model"),
         ({"openai": ENDPOINT | {"max_images": 2}}, "vimrag", r"vimrag cannot be served: .* > openai.max_images 2"),
@@ -185,8 +185,8 @@ def test_a_name_that_is_no_agent_is_refused(values: dict[str, object]):
         ),
     ],
 )
-def test_an_agent_that_would_not_be_served_is_refused(values: dict[str, object], agent: str, said: str):
-    with pytest.raises(VragError, match=said):
+def test_an_agent_that_would_not_be_served_is_refused(values: dict[str, object], agent: str, problem: str):
+    with pytest.raises(VragError, match=problem):
         starting_agent(Settings.model_validate(values), agent)
 
 
@@ -258,9 +258,9 @@ def test_what_had_errors_is_read_again(tmp_path: Path, capsys: pytest.CaptureFix
     settings = settings_for(tmp_path / "c")
     for _ in range(2):
         ingest_new([tmp_path / "broken.pdf"], settings)
-        said = capsys.readouterr().err
-        assert "0 unchanged, 1 with errors" in said
-        assert "--retry-errors" not in said
+        output = capsys.readouterr().err
+        assert "0 unchanged, 1 with errors" in output
+        assert "--retry-errors" not in output
 
 
 def test_the_collection_of_a_folder_whose_name_is_not_utf8_has_a_name_that_is(tmp_path: Path):

@@ -127,7 +127,7 @@ def test_several_deleted_documents_are_one_json_value(capsys, tmp_path: Path):
     ids = [document(name).doc_id for name in ("a", "b")]
     code, out, _ = run(capsys, "delete", *ids, "-c", str(root), "--json")
     assert code == 0
-    assert [(one["doc_id"], one["collection_version"]) for one in json.loads(out)] == [(each, 2) for each in ids]
+    assert [(row["doc_id"], row["collection_version"]) for row in json.loads(out)] == [(each, 2) for each in ids]
 
 
 def test_an_empty_name_of_a_collection_is_called_empty(capsys, monkeypatch: pytest.MonkeyPatch):

@@ -17,7 +17,7 @@ from vrag_ray.types import Box, Cue, Hit, Locator, PageText
 SEEN = Box(0.25, 0.5, 0.5, 0.75)
 
 
-def found(shelf: Shelf, query: str) -> tuple[Hit, ...]:
+def hits_of(shelf: Shelf, query: str) -> tuple[Hit, ...]:
     async def search(url: str) -> tuple[Hit, ...]:
         async with AsyncClient(url) as client:
             return (await SystemEvidence(client).search(query, top_k=3, filter=None)).results[0]
@@ -55,7 +55,7 @@ def test_a_hit_comes_with_its_region_its_scores_and_its_twin() -> None:
     shelf.add("Map", region=SEEN)
     shelf.add("plain harbour map", text="harbour map")
     shelf.hits[0] = replace(shelf.hits[0], scores={"late": 0.5, "lexical": 2.0}, duplicate_of="other:p1:w0")
-    plain, drawn = found(shelf, "harbour map")
+    plain, drawn = hits_of(shelf, "harbour map")
     assert (drawn.title, drawn.region, drawn.scores) == ("Map", SEEN, {"late": 0.5, "lexical": 2.0})
     assert drawn.duplicate_of == "other:p1:w0"
     assert (plain.region, plain.scores, plain.duplicate_of) == (None, {}, "")

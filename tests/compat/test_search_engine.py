@@ -148,8 +148,8 @@ def test_several_collections_are_searched_as_one(home: Path, built: dict[str, An
         records = len(built["engine"].file_data_list)
         assert engine.file_data_list == 2 * built["engine"].file_data_list
         basin, tides = engine.search(["What did dredging the northern basin cost?", "when are the tides high"], top_k=4)
-        for found in (basin, tides):
-            assert found["data"] == [engine.file_data_list[place] for place in found["indice"]]  # type: ignore[attr-defined]
+        for result in (basin, tides):
+            assert result["data"] == [engine.file_data_list[place] for place in result["indice"]]  # type: ignore[attr-defined]
         assert basin["data"][0]["page"] == 2 and basin["indice"][0] < records  # type: ignore[index]
         assert "notes.txt" in str(tides["data"][0]) and tides["indice"][0] >= records  # type: ignore[index]
         scores: list[float] = basin["score"]  # type: ignore[assignment]
@@ -279,7 +279,7 @@ def test_a_model_that_sees_embeds_pictures_as_they_look_and_is_what_is_searched(
         engine.build_index(painted_files, tmp_path / "index", tmp_path / "corpus", bs=4)
         rows = load_space_rows(Collection.open(tmp_path / "index"), space)
         [query] = engine.search("blue circle", top_k=4)
-    found = [Path(str(record["file_path"])).stem for record in query["data"]]  # type: ignore[attr-defined]
+    ranked = [Path(str(record["file_path"])).stem for record in query["data"]]  # type: ignore[attr-defined]
     titles = {document.doc_id[:24]: document.title for document in Collection.open(tmp_path / "index").documents()}
     documents = [titles[passage_id[:24]] for passage_id in rows.rows.ids.to_pylist()]
     assert embedder.multi_vector is several
@@ -295,12 +295,14 @@ def test_a_model_that_sees_embeds_pictures_as_they_look_and_is_what_is_searched(
     if several:
         assert "1 text documents are not found by" in caplog.text
     # The order is that of the model's own scores: a picture's name says nothing.
-    asked = vectors(embedder.embed_queries([Content("blue circle")])[0])
+    query_vectors = vectors(embedder.embed_queries([Content("blue circle")])[0])
     scores = {
-        title: float((asked @ rows.vectors[rows.bounds[n] : rows.bounds[n + 1]].astype(np.float32).T).max(1).mean())
+        title: float(
+            (query_vectors @ rows.vectors[rows.bounds[n] : rows.bounds[n + 1]].astype(np.float32).T).max(1).mean()
+        )
         for n, title in enumerate(documents)
     }
-    assert found == sorted(scores, key=lambda title: -scores[title])
+    assert ranked == sorted(scores, key=lambda title: -scores[title])
     with pytest.raises(VragError, match=r"is not searched by .*other.*holds vectors of|no such vectors"):
         other = make_other(make, tmp_path / "other" / model.name)
         SearchEngine(str(other), dataset_dir=tmp_path, node_dir_prefix="index")

@@ -129,7 +129,9 @@ def test_without_ruling_lines_a_cell_reaches_half_way_to_its_neighbours(page: Pa
     assert words["12"].x1 < cells["12"].x1 < words["15"].x0
     assert cells["12"].x1 == pytest.approx(cells["15"].x0)
     assert all(cells[text].union(words[text]) == cells[text] for text in words)
-    assert not any(one.shared(other) > 1e-9 for one, other in pairwise(sorted(cells.values(), key=Box.as_tuple)))
+    assert not any(
+        box.shared(following) > 1e-9 for box, following in pairwise(sorted(cells.values(), key=Box.as_tuple))
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,11 +167,11 @@ def test_a_picture_has_the_box_in_which_it_is_drawn(page: PageText):
 @settings(max_examples=40)
 @given(scattered("North", "2022", "12", "mast", "the", "·", "Table", "1.", most=16))
 def test_every_word_of_any_page_stands_in_one_element_and_in_its_box(words: list[Word]):
-    found = elements(words, 0.75)
-    tokens = sorted(token for element in found if element.table is None for token in _tokens(element))
+    all_elements = elements(words, 0.75)
+    tokens = sorted(token for element in all_elements if element.table is None for token in _tokens(element))
     assert tokens == sorted(word.text for word in words)
-    assert all(later.number == earlier.number + 1 for earlier, later in pairwise(found))
-    for element in found:
+    assert all(later.number == earlier.number + 1 for earlier, later in pairwise(all_elements))
+    for element in all_elements:
         inside = [word for word in words if element.box.union(word.box) == element.box]
         assert inside or element.kind is ElementKind.PICTURE
 

@@ -163,11 +163,11 @@ def glyphed_lines(draw: st.DrawFn) -> OcrLine:
     letters = "".join(text.split())
     count = draw(st.sampled_from([len(letters), 0, max(0, len(letters) - 1)]))
     step = width / max(1, len(letters))
-    found = [
+    glyphs = [
         (letter, 0.9, rectangle(int(x + place * step), y, int(x + (place + 1) * step), y + height))
         for place, letter in enumerate(letters[:count])
     ]
-    return OcrLine(text, rectangle(x, y, x + width, y + height), glyph_quads(text, found))
+    return OcrLine(text, rectangle(x, y, x + width, y + height), glyph_quads(text, glyphs))
 
 
 def around(quads: Sequence[Quad], width: int, height: int) -> tuple[float, float, float, float]:
@@ -346,7 +346,7 @@ def test_a_picture_is_known_by_its_pixels_its_shape_and_what_reads_it(monkeypatc
     picture = np.zeros((4, 6, 3), np.uint8)
     other = picture.copy()
     other[3, 5, 2] = 1
-    keys = [picture_key(one) for one in (picture, other, picture.reshape(6, 4, 3))]
+    keys = [picture_key(pixels) for pixels in (picture, other, picture.reshape(6, 4, 3))]
     assert len({*keys}) == 3
     assert picture_key(picture.copy()) == keys[0]
     monkeypatch.setattr(ocr, "_engine_id", lambda: b"other models")

@@ -28,15 +28,15 @@ def laid(text: str, x: float, y: float) -> list[Word]:
 
 def prose(name: str, lines: int, width: float) -> list[str]:
     """Lines of different words that fill a column of ``width`` page widths, the last one short."""
-    found, number = [], 0
+    paragraphs, number = [], 0
     for line in range(lines):
         words: list[str] = []
         room = width * (0.6 if line == lines - 1 else 1.0)
         while sum(len(word) + 0.6 for word in words) * LETTER / ASPECT + 10 * LETTER / ASPECT < room:
             words.append(f"{name}{'abcdefgh'[number % 8] * (number % 4)}{number}q")
             number += 1
-        found.append(" ".join(words))
-    return found
+        paragraphs.append(" ".join(words))
+    return paragraphs
 
 
 def interleaved(columns: list[list[list[Word]]]) -> list[Word]:
@@ -84,8 +84,8 @@ def test_a_table_is_read_by_its_rows(rows: int, count: int, seed: int) -> None:
         page += laid(f"Harbour{row}", 0.1, 0.2 + row * LINE)
         for column in range(count):
             page += laid(str(1000 * row + column + seed), 0.35 + 0.1 * column, 0.2 + row * LINE)
-    ordered, found = arranged(list(reversed(page)), ASPECT)
-    assert len(found) == 1
+    ordered, blocks = arranged(list(reversed(page)), ASPECT)
+    assert len(blocks) == 1
     assert texts(ordered) == texts(page)
 
 
@@ -195,8 +195,8 @@ def test_boxes_to_tick_are_read_with_what_they_are_about(box: str) -> None:
     boxes = [laid(f"{box} Yes {box} No", 0.05, 0.2 + 2 * row * LINE) for row in range(3)]
     abouts = [laid(questions[row % 2], 0.4, 0.2 + 2 * row * LINE) for row in range(3)]
     words = [word for line in [*boxes, *abouts] for word in line]
-    _, found = arranged(words, ASPECT)
-    lines = [" ".join(texts(row)) for region in found for row in region]
+    _, blocks = arranged(words, ASPECT)
+    lines = [" ".join(texts(row)) for region in blocks for row in region]
     assert lines == [f"{box} Yes {box} No {questions[row % 2]}" for row in range(3)]
 
 
@@ -290,11 +290,16 @@ def test_labels_beside_the_first_figures_under_a_title_are_rows_of_its_table() -
 
 def test_rows_of_a_table_above_columns_stay_rows_and_the_number_of_the_page_is_none_of_a_column() -> None:
     """As a report of an inspection has them: its ratings stand over the columns of its summary, and above their gap."""
-    asked = ["Is the service safe and clean?", "Is the service effective?", "Is the service caring?", "Is it well-led?"]
+    questions = [
+        "Is the service safe and clean?",
+        "Is the service effective?",
+        "Is the service caring?",
+        "Is it well-led?",
+    ]
     rated = ["Inadequate", "Inadequate", "Requires improvement", "Good"]
     ratings = [
         [laid(question, 0.08, 0.2 + row * 2.5 * LINE), laid(mark, 0.7, 0.2 + row * 2.5 * LINE)]
-        for row, (question, mark) in enumerate(zip(asked, rated, strict=True))
+        for row, (question, mark) in enumerate(zip(questions, rated, strict=True))
     ]
     columns = [
         [laid(text, x, 0.5 + row * LINE) for row, text in enumerate(prose(name, 12, 0.4))]
@@ -302,8 +307,8 @@ def test_rows_of_a_table_above_columns_stay_rows_and_the_number_of_the_page_is_n
     ]
     number = laid("7 Report on a home, 5 October", 0.08, 0.95)
     page = [*(word for row in ratings for cell in row for word in cell), *interleaved(columns), *number]
-    ordered, found = arranged(page, ASPECT)
+    ordered, blocks = arranged(page, ASPECT)
     left, right = ([word for line in column for word in line] for column in columns)
     rows = [word for row in ratings for cell in row for word in cell]
     assert texts(ordered) == texts([*rows, *left, *right, *number])
-    assert [len(region) for region in found] == [4, 12, 12, 1]
+    assert [len(region) for region in blocks] == [4, 12, 12, 1]

@@ -29,7 +29,7 @@ def of_the_image() -> list[Instruction]:
 
 
 def values(name: str) -> list[str]:
-    return [one.value for one in of_the_image() if one.name == name]
+    return [instruction.value for instruction in of_the_image() if instruction.name == name]
 
 
 def arguments() -> dict[str, str]:
@@ -41,13 +41,13 @@ def base(**given: str) -> str:
     """The image that is built upon, with these build arguments."""
     [name] = values("FROM")
     known = arguments() | given
-    return re.sub(r"\$\{(\w+)\}", lambda found: known[found[1]], name)
+    return re.sub(r"\$\{(\w+)\}", lambda match: known[match[1]], name)
 
 
 def copied() -> list[tuple[list[str], str]]:
     """Sources and target of each COPY from the build's context."""
-    found = []
+    copies = []
     for value in values("COPY"):
         *sources, target = [word for word in value.split() if not word.startswith("--")]
-        found.append((sources, target))
-    return found
+        copies.append((sources, target))
+    return copies

@@ -14,7 +14,7 @@ from tests.deploy.rendering import Object, documents
 
 def strict_schema(crd: Object) -> Object:
     """The schema of version v1 of a CRD, in which objects take no other properties than those named."""
-    [version] = [one for one in crd["spec"]["versions"] if one["name"] == "v1"]
+    [version] = [candidate for candidate in crd["spec"]["versions"] if candidate["name"] == "v1"]
     schema: Object = copy.deepcopy(version["schema"]["openAPIV3Schema"])
     # The API server knows what metadata is; the CRD says `object`.
     schema["properties"].pop("metadata", None)
@@ -25,8 +25,8 @@ def strict_schema(crd: Object) -> Object:
 
 def _tighten(schema: Any) -> None:
     if isinstance(schema, list):
-        for one in schema:
-            _tighten(one)
+        for part in schema:
+            _tighten(part)
     if not isinstance(schema, dict):
         return
     if schema.get("x-kubernetes-int-or-string"):
@@ -40,23 +40,23 @@ def _tighten(schema: Any) -> None:
         schema.pop("required", None)
         if required:
             schema["required"] = required
-        for one in properties.values():
-            _tighten(one)
+        for part in properties.values():
+            _tighten(part)
     for key, value in schema.items():
         if key != "properties":
             _tighten(value)
 
 
-def problems(one: Object, schema: Object) -> Iterator[str]:
-    for error in jsonschema.Draft7Validator(schema).iter_errors(one):
+def problems(manifest: Object, schema: Object) -> Iterator[str]:
+    for error in jsonschema.Draft7Validator(schema).iter_errors(manifest):
         yield f"{error.json_path}: {error.message}"
 
 
 def crds_in(folder: Path) -> dict[str, Object]:
     """The CRDs of ``ray.io`` in the YAML files of a folder, by the kind that they define."""
-    found = [document for path in sorted(folder.glob("*.yaml")) for document in documents(path)]
+    manifests = [document for path in sorted(folder.glob("*.yaml")) for document in documents(path)]
     return {
-        one["spec"]["names"]["kind"]: one
-        for one in found
-        if one.get("kind") == "CustomResourceDefinition" and one["spec"]["group"] == "ray.io"
+        manifest["spec"]["names"]["kind"]: manifest
+        for manifest in manifests
+        if manifest.get("kind") == "CustomResourceDefinition" and manifest["spec"]["group"] == "ray.io"
     }

@@ -41,21 +41,23 @@ class PodTemplate:
         return [*self.spec.get("initContainers", []), *self.spec["containers"]]
 
     def requested(self, resource: str) -> float:
-        return sum(quantity(one["resources"]["requests"].get(resource, 0)) for one in self.spec["containers"])
+        return sum(
+            quantity(container["resources"]["requests"].get(resource, 0)) for container in self.spec["containers"]
+        )
 
 
-def cluster_spec(one: Object) -> Object:
+def cluster_spec(manifest: Object) -> Object:
     """The Ray cluster of a RayService, RayJob or RayCluster."""
-    spec: Object = one["spec"]
-    found: Object = spec.get("rayClusterConfig") or spec.get("rayClusterSpec") or spec
-    return found
+    spec: Object = manifest["spec"]
+    cluster: Object = spec.get("rayClusterConfig") or spec.get("rayClusterSpec") or spec
+    return cluster
 
 
 def pod_templates(folder: str) -> Iterator[PodTemplate]:
-    for one in rendered(folder):
-        kind, name, spec = one["kind"], one["metadata"]["name"], one.get("spec", {})
+    for manifest in rendered(folder):
+        kind, name, spec = manifest["kind"], manifest["metadata"]["name"], manifest.get("spec", {})
         if kind in RAY_KINDS:
-            cluster = cluster_spec(one)
+            cluster = cluster_spec(manifest)
             yield PodTemplate(folder, kind, f"{name}-head", "head", (1, 1), cluster["headGroupSpec"]["template"])
             for group in cluster["workerGroupSpecs"]:
                 copies = (group["minReplicas"], group["maxReplicas"])
@@ -65,7 +67,7 @@ def pod_templates(folder: str) -> Iterator[PodTemplate]:
         elif kind == "StatefulSet":
             yield PodTemplate(folder, kind, name, "other", (spec["replicas"], spec["replicas"]), spec["template"])
         elif kind == "Pod":
-            yield PodTemplate(folder, kind, name, "other", (1, 1), {"metadata": one["metadata"], "spec": spec})
+            yield PodTemplate(folder, kind, name, "other", (1, 1), {"metadata": manifest["metadata"], "spec": spec})
 
 
 def every_pod() -> list[PodTemplate]:
@@ -73,7 +75,7 @@ def every_pod() -> list[PodTemplate]:
 
 
 def every_cluster() -> list[tuple[str, Object]]:
-    return [(folder, one) for folder in FOLDERS for one in rendered(folder) if one["kind"] in RAY_KINDS]
+    return [(folder, manifest) for folder in FOLDERS for manifest in rendered(folder) if manifest["kind"] in RAY_KINDS]
 
 
 def quantity(value: Any) -> float:

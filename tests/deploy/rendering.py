@@ -33,7 +33,7 @@ _KNOWN = {
 
 
 def documents(path: Path) -> list[Object]:
-    return [one for one in yaml.safe_load_all(path.read_text(encoding="utf-8")) if one]
+    return [manifest for manifest in yaml.safe_load_all(path.read_text(encoding="utf-8")) if manifest]
 
 
 def rendered(folder: str) -> list[Object]:
@@ -43,28 +43,30 @@ def rendered(folder: str) -> list[Object]:
 
 def every_object() -> list[tuple[str, Object]]:
     """With the folder that it is of. Those of ``service`` are there again, as ``service-gpu`` changes them."""
-    return [(folder, one) for folder in FOLDERS for one in rendered(folder)]
+    return [(folder, manifest) for folder in FOLDERS for manifest in rendered(folder)]
 
 
 def only(folder: str, kind: str) -> Object:
-    [found] = [one for one in rendered(folder) if one["kind"] == kind]
-    return found
+    [chosen] = [manifest for manifest in rendered(folder) if manifest["kind"] == kind]
+    return chosen
 
 
 def image_names() -> dict[str, str]:
     """The real name of each image by the one that manifests use."""
-    return {one["name"]: f"{one['newName']}:{one['newTag']}" for one in _kustomization(KUBERAY / "image")["images"]}
+    return {
+        image["name"]: f"{image['newName']}:{image['newTag']}" for image in _kustomization(KUBERAY / "image")["images"]
+    }
 
 
 @cache
 def _built(folder: Path) -> list[Object]:
-    wanted = _kustomization(folder)
+    kustomization = _kustomization(folder)
     objects: list[Object] = []
-    for name in wanted.get("resources", []):
+    for name in kustomization.get("resources", []):
         path = folder / name
         objects += copy.deepcopy(_built(path.resolve())) if path.is_dir() else documents(path)
-    objects += [_config_map(one, folder) for one in wanted.get("configMapGenerator", [])]
-    for name in wanted.get("components", []):
+    objects += [_config_map(generator, folder) for generator in kustomization.get("configMapGenerator", [])]
+    for name in kustomization.get("components", []):
         component = (folder / name).resolve()
         _transform(objects, _kustomization(component), component)
     return objects
@@ -85,16 +87,18 @@ def _transform(objects: list[Object], component: Object, folder: Path) -> None:
     for patch in component.get("patches", []):
         target = patch["target"]
         [patched] = [
-            one for one in objects if (one["kind"], one["metadata"]["name"]) == (target["kind"], target["name"])
+            manifest
+            for manifest in objects
+            if (manifest["kind"], manifest["metadata"]["name"]) == (target["kind"], target["name"])
         ]
         for operation in documents(folder / patch["path"])[0]:
             _patch(patched, operation)
     if "namespace" in component:
-        for one in objects:
-            if one["kind"] != "Namespace":
-                one["metadata"]["namespace"] = component["namespace"]
+        for manifest in objects:
+            if manifest["kind"] != "Namespace":
+                manifest["metadata"]["namespace"] = component["namespace"]
     images = {image["name"]: f"{image['newName']}:{image['newTag']}" for image in component.get("images", [])}
-    for container in (container for one in objects for container in _containers(one)):
+    for container in (container for manifest in objects for container in _containers(manifest)):
         container["image"] = images.get(container["image"], container["image"])
 
 
@@ -117,7 +121,7 @@ def _containers(value: Any) -> Iterator[Object]:
     """Every container, at any depth, as kustomize finds them."""
     children: Sequence[Any] = ()
     if isinstance(value, dict):
-        yield from (one for key in ("containers", "initContainers") for one in value.get(key, []))
+        yield from (container for key in ("containers", "initContainers") for container in value.get(key, []))
         children = list(value.values())
     elif isinstance(value, list):
         children = value

@@ -15,9 +15,9 @@ def serve_config(folder: str) -> Object:
 
 
 def application(config: Object) -> Object:
-    [found] = config["applications"]
-    assert isinstance(found, dict)
-    return found
+    [app] = config["applications"]
+    assert isinstance(app, dict)
+    return app
 
 
 def environment() -> dict[str, str]:

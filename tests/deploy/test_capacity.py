@@ -18,44 +18,44 @@ from vrag_ray.training.config import RLConfig, load_training
 Resources = dict[str, float]
 
 
-def node_types(folder: str, one: Object) -> dict[str, Any]:
+def node_types(folder: str, manifest: Object) -> dict[str, Any]:
     """What Ray's autoscaler makes of the cluster: resources and numbers of each group."""
-    cluster = {"metadata": {"name": folder, "namespace": "vrag"}, "spec": cluster_spec(one)}
+    cluster = {"metadata": {"name": folder, "namespace": "vrag"}, "spec": cluster_spec(manifest)}
     types: dict[str, Any] = _derive_autoscaling_config_from_ray_cr(cluster)["available_node_types"]
     return types
 
 
 def nodes(types: dict[str, Any], which: str) -> list[Resources]:
-    found = []
+    machines = []
     for name, group in types.items():
         resources = {key: float(value) for key, value in group["resources"].items() if key in ("CPU", "GPU")}
-        found += [dict(resources) for _ in range(1 if name == "headgroup" else group[which])]
-    return found
+        machines += [dict(resources) for _ in range(1 if name == "headgroup" else group[which])]
+    return machines
 
 
 def demands(folder: str, which: str) -> list[Resources]:
     """What the service reserves with its fewest or most replicas, the shards of all Retrievers included."""
     config = application(serve_config(folder))
     index = Settings.model_validate(config["args"]).index
-    found: list[Resources] = []
+    requested: list[Resources] = []
     for deployment in config["deployments"]:
         options, replicas = deployment["ray_actor_options"], deployment["autoscaling_config"][which]
         each = {"CPU": float(options["num_cpus"]), "GPU": float(options.get("num_gpus", 0))}
-        found += [{key: value for key, value in each.items() if value}] * replicas
+        requested += [{key: value for key, value in each.items() if value}] * replicas
         if deployment["name"] == "Retriever":
-            found += [{"CPU": ACTOR_CPUS}] * (index.shards * index.replicas)
-    return found
+            requested += [{"CPU": ACTOR_CPUS}] * (index.shards * index.replicas)
+    return requested
 
 
 def unplaced(where: list[Resources], what: list[Resources]) -> list[Resources]:
-    largest_first = sorted(what, key=lambda one: sorted(one.items(), reverse=True), reverse=True)
+    largest_first = sorted(what, key=lambda resources: sorted(resources.items(), reverse=True), reverse=True)
     rest: list[Resources] = get_bin_pack_residual(where, largest_first)[0]
     return rest
 
 
-@pytest.mark.parametrize("found", every_cluster(), ids=lambda found: f"{found[0]}-{found[1]['kind']}")
-def test_ray_reads_the_groups_as_they_are_meant(found: tuple[str, Object]):
-    types = node_types(*found)
+@pytest.mark.parametrize("entry", every_cluster(), ids=lambda entry: f"{entry[0]}-{entry[1]['kind']}")
+def test_ray_reads_the_groups_as_they_are_meant(entry: tuple[str, Object]):
+    types = node_types(*entry)
     head = types["headgroup"]["resources"]
     # Whatever reserves a CPU runs on a worker, and the control service has the head for itself.
     assert (head["CPU"], head.get("GPU", 0)) == (0, 0)
@@ -88,10 +88,14 @@ def test_a_service_that_does_not_fit_is_found():
 def test_nothing_but_the_model_can_settle_on_a_pod_with_a_gpu():
     gpu = node_types("service-gpu", only("service-gpu", "RayService"))["gpu"]
     assert gpu["resources"]["CPU"] == 0
-    [policy] = [one for one in application(serve_config("service-gpu"))["deployments"] if one["name"] == "Policy"]
+    [policy] = [
+        deployment
+        for deployment in application(serve_config("service-gpu"))["deployments"]
+        if deployment["name"] == "Policy"
+    ]
     assert policy["ray_actor_options"] == {"num_cpus": 0, "num_gpus": 1}
-    wanted = (policy["autoscaling_config"]["min_replicas"], policy["autoscaling_config"]["max_replicas"])
-    assert (gpu["min_workers"], gpu["max_workers"]) == wanted
+    expected = (policy["autoscaling_config"]["min_replicas"], policy["autoscaling_config"]["max_replicas"])
+    assert (gpu["min_workers"], gpu["max_workers"]) == expected
 
 
 def test_a_shard_scans_with_the_cpus_of_its_pod():

@@ -30,7 +30,7 @@ IGNORE = (ROOT / "deploy" / "Containerfile.dockerignore").read_text(encoding="ut
 
 
 def pinned_ray() -> str:
-    [ray] = [one for one in map(Requirement, PROJECT["dependencies"]) if one.name == "ray"]
+    [ray] = [requirement for requirement in map(Requirement, PROJECT["dependencies"]) if requirement.name == "ray"]
     [pin] = ray.specifier
     assert pin.operator == "=="
     return pin.version
@@ -43,9 +43,9 @@ def test_both_variants_are_built_on_rays_image_of_the_pinned_version():
     assert PROJECT["requires-python"] == ">=3.11"
 
 
-@pytest.mark.parametrize("found", every_cluster(), ids=lambda found: f"{found[0]}-{found[1]['kind']}")
-def test_a_cluster_says_the_version_of_ray_that_is_in_its_image(found: tuple[str, Object]):
-    assert cluster_spec(found[1])["rayVersion"] == arguments()["RAY_VERSION"]
+@pytest.mark.parametrize("entry", every_cluster(), ids=lambda entry: f"{entry[0]}-{entry[1]['kind']}")
+def test_a_cluster_says_the_version_of_ray_that_is_in_its_image(entry: tuple[str, Object]):
+    assert cluster_spec(entry[1])["rayVersion"] == arguments()["RAY_VERSION"]
 
 
 def test_the_images_are_those_that_the_file_says_how_to_build():
@@ -58,17 +58,25 @@ def test_the_images_are_those_that_the_file_says_how_to_build():
 
 def test_it_ends_as_rays_own_user_and_is_root_only_for_the_systems_packages():
     user, as_root = "", []
-    for one in of_the_image():
-        if one.name == "USER":
-            user = one.value
-        elif one.name == "RUN" and user == "root":
-            as_root.append(one.value)
+    for instruction in of_the_image():
+        if instruction.name == "USER":
+            user = instruction.value
+        elif instruction.name == "RUN" and user == "root":
+            as_root.append(instruction.value)
     assert user == "1000:100"
     assert [command.split()[0] for command in as_root] == ["apt-get"]
 
 
 def test_nothing_is_fetched_but_packages():
-    assert {one.name for one in of_the_image()} == {"ARG", "ENV", "FROM", "USER", "WORKDIR", "COPY", "RUN"}
+    assert {instruction.name for instruction in of_the_image()} == {
+        "ARG",
+        "ENV",
+        "FROM",
+        "USER",
+        "WORKDIR",
+        "COPY",
+        "RUN",
+    }
     text = CONTAINERFILE.read_text(encoding="utf-8")
     assert not re.search(r"https?://|curl|wget|--from=", text)
     assert not re.search(r"KEY|TOKEN|PASSWORD|SECRET", text)
@@ -76,12 +84,12 @@ def test_nothing_is_fetched_but_packages():
 
 def test_everything_that_is_copied_exists_and_is_sent_to_the_builder():
     assert values("WORKDIR") == [str(WORKDIR)]
-    kept = [line.removeprefix("!") for line in IGNORE if line.startswith("!")]
+    sent = [line.removeprefix("!") for line in IGNORE if line.startswith("!")]
     assert "*" in IGNORE
     for sources, target in copied():
         for source in sources:
             assert (ROOT / source).exists(), source
-            assert any(fnmatch(source, pattern) for pattern in kept), f"{source} is ignored"
+            assert any(fnmatch(source, pattern) for pattern in sent), f"{source} is ignored"
             # Where it is in the repository, so that what is installed in place is found.
             assert target in ("./", source, f"{source.rpartition('/')[0]}/"), (source, target)
 
@@ -94,7 +102,7 @@ def test_what_is_installed_in_place_has_the_names_of_the_packages_that_come_late
         "find"
     ]
     assert set(made) == packages == {name.rstrip("*") for name in find["include"]}
-    order = [one.value for one in of_the_image()]
+    order = [instruction.value for instruction in of_the_image()]
     assert all(order.index(stubs) < order.index(f"--chown=1000:100 {name} {name}") for name in made)
 
 

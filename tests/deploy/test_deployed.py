@@ -82,12 +82,15 @@ def test_the_service_runs_on_its_workers_and_asks_for_the_key_that_only_the_node
                 assert time.monotonic() < deadline, http.get("/readyz").text
                 time.sleep(0.5)
             refused = http.post("/v1/search", json={"query": "harbour"})
-            found = http.post("/v1/search", json={"query": "harbour"}, headers={"authorization": f"Bearer {KEY}"})
+            response = http.post("/v1/search", json={"query": "harbour"}, headers={"authorization": f"Bearer {KEY}"})
         _, placed = state()
         nodes.stdin.close()
         nodes.wait(timeout=HANGS_AFTER_S)
     assert refused.status_code == 401
-    assert found.json()["shards_ok"] == found.json()["shards_total"] == 4
-    wanted = {one["name"]: one["autoscaling_config"]["min_replicas"] for one in application(config)["deployments"]}
-    shards = 4 * wanted["Retriever"]
-    assert placed == {f"worker {name}": count for name, count in {**wanted, "shard": shards}.items()}
+    assert response.json()["shards_ok"] == response.json()["shards_total"] == 4
+    replicas = {
+        deployment["name"]: deployment["autoscaling_config"]["min_replicas"]
+        for deployment in application(config)["deployments"]
+    }
+    shards = 4 * replicas["Retriever"]
+    assert placed == {f"worker {name}": count for name, count in {**replicas, "shard": shards}.items()}

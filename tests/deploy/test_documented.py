@@ -21,8 +21,8 @@ def requests(folder: str, bound: int) -> tuple[float, float, float]:
         cpus += pod.copies[bound] * pod.requested("cpu")
         memory += pod.copies[bound] * pod.requested("memory") / GIB
         gpus += pod.copies[bound] * pod.requested("nvidia.com/gpu")
-    for where, one in every_cluster():
-        options = cluster_spec(one).get("autoscalerOptions") if where == folder else None
+    for where, manifest in every_cluster():
+        options = cluster_spec(manifest).get("autoscalerOptions") if where == folder else None
         if options is not None:
             cpus += quantity(options["resources"]["requests"]["cpu"])
             memory += quantity(options["resources"]["requests"]["memory"]) / GIB
@@ -39,13 +39,13 @@ def spread(least: float, most: float, unit: str, plural: str = "") -> str:
 @pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != "shared"])
 def test_the_page_says_what_a_folder_requests(folder: str):
     fewest, most = requests(folder, 0), requests(folder, 1)
-    told = [
+    parts = [
         spread(fewest[0], most[0], "CPU"),
         spread(fewest[1], most[1], "GiB"),
         spread(fewest[2], most[2], "GPU", "GPUs"),
     ]
     [row] = re.findall(rf"^\| `{folder}` \|.*\| (.*) \|$", PAGE, re.MULTILINE)
-    assert row == ", ".join(part for part in told if part)
+    assert row == ", ".join(part for part in parts if part)
 
 
 def test_every_folder_is_on_the_page_and_every_folder_of_the_page_is_there():
@@ -57,8 +57,10 @@ def test_every_folder_is_on_the_page_and_every_folder_of_the_page_is_there():
 
 
 def test_objects_that_commands_name_are_those_of_the_manifests():
-    objects = {(one["kind"].lower(), one["metadata"]["name"]) for folder in FOLDERS for one in rendered(folder)}
-    named = {tuple(found) for found in re.findall(r"\b(rayjob|rayservice|raycluster|pod)/([\w-]+)", PAGE)}
+    objects = {
+        (manifest["kind"].lower(), manifest["metadata"]["name"]) for folder in FOLDERS for manifest in rendered(folder)
+    }
+    named = {tuple(pair) for pair in re.findall(r"\b(rayjob|rayservice|raycluster|pod)/([\w-]+)", PAGE)}
     assert named and named <= objects
     # KubeRay names services after what they belong to.
     assert {name.removesuffix("-serve-svc") for name in re.findall(r"svc/([\w-]+-serve-svc)", PAGE)} == {"vrag"}

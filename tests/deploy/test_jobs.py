@@ -40,16 +40,18 @@ def test_an_argument_that_ingest_does_not_take_is_found(wrong: list[str], monkey
 
 def test_the_training_config_is_one_and_is_mounted_where_the_entrypoint_looks():
     _, given = entrypoint("train")
-    wanted = PurePosixPath(given[given.index("--config") + 1])
+    config_path = PurePosixPath(given[given.index("--config") + 1])
     [head] = [pod for pod in pod_templates("train") if pod.role == "head"]
     [mount] = [
-        container for container in head.containers[0]["volumeMounts"] if container["mountPath"] == str(wanted.parent)
+        container
+        for container in head.containers[0]["volumeMounts"]
+        if container["mountPath"] == str(config_path.parent)
     ]
-    [volume] = [one for one in head.spec["volumes"] if one["name"] == mount["name"]]
+    [volume] = [candidate for candidate in head.spec["volumes"] if candidate["name"] == mount["name"]]
     settings = only("train", "ConfigMap")
     assert volume["configMap"]["name"] == settings["metadata"]["name"]
-    assert wanted.name in settings["data"]
-    config = load_training(KUBERAY / "train" / wanted.name, RLConfig)
+    assert config_path.name in settings["data"]
+    config = load_training(KUBERAY / "train" / config_path.name, RLConfig)
     # Relative paths would be folders of the pod that happens to run the driver.
     assert config.storage.startswith("/shared/")
     assert str(config.examples).startswith("/shared/")

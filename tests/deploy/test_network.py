@@ -8,7 +8,9 @@ from tests.deploy.pods import PodTemplate, cluster_spec, every_pod, pod_template
 from tests.deploy.rendering import Object, every_object, only, rendered
 
 PODS = every_pod()
-POLICIES = {one["metadata"]["name"]: one["spec"] for one in rendered("shared") if one["kind"] == "NetworkPolicy"}
+POLICIES = {
+    policy["metadata"]["name"]: policy["spec"] for policy in rendered("shared") if policy["kind"] == "NetworkPolicy"
+}
 
 
 def selects(selector: Object, pod: PodTemplate) -> bool:
@@ -25,7 +27,7 @@ def open_to(pod: PodTemplate, caller: PodTemplate | None) -> set[int] | None:
     for rule in (rule for policy in binding for rule in policy["ingress"]):
         sources = rule.get("from")
         inside = [source for source in sources or [] if set(source) == {"podSelector"}]
-        if sources is None or (caller is not None and any(selects(one["podSelector"], caller) for one in inside)):
+        if sources is None or (caller is not None and any(selects(source["podSelector"], caller) for source in inside)):
             if "ports" not in rule:
                 return None
             ports |= {port["port"] for port in rule["ports"]}
@@ -51,7 +53,7 @@ def test_redis_is_reached_by_the_pods_of_the_service_alone_and_on_its_port():
 
 def test_policies_restrict_who_comes_in_and_let_the_operator_reach_the_head():
     assert all(policy["policyTypes"] == ["Ingress"] for policy in POLICIES.values())
-    [rule] = [one for one in POLICIES["vrag-ray"]["ingress"] if "ports" in one]
+    [rule] = [candidate for candidate in POLICIES["vrag-ray"]["ingress"] if "ports" in candidate]
     [source] = rule["from"]
     assert source["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "kuberay-operator"}
     assert source["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "kuberay-system"}
@@ -64,10 +66,10 @@ def test_a_drain_leaves_a_pod_that_serves(folder: str):
     # Of pods that no built-in controller owns, only a whole number of minAvailable can be kept.
     assert set(budget) == {"minAvailable", "selector"}
     assert isinstance(budget["minAvailable"], int)
-    kept = [pod for pod in pod_templates(folder) if selects(budget["selector"], pod)]
-    assert {(pod.kind, pod.role) for pod in kept} == {("RayService", "worker")}
+    protected = [pod for pod in pod_templates(folder) if selects(budget["selector"], pod)]
+    assert {(pod.kind, pod.role) for pod in protected} == {("RayService", "worker")}
     # More than must stay: otherwise nothing could ever be drained.
-    assert sum(pod.copies[0] for pod in kept) > budget["minAvailable"]
+    assert sum(pod.copies[0] for pod in protected) > budget["minAvailable"]
     assert not any(selects(budget["selector"], pod) for pod in PODS if pod.kind != "RayService")
 
 
@@ -88,5 +90,5 @@ def test_services_select_pods(folder: str):
 
 
 def test_every_cluster_asks_its_own_ports_for_a_token():
-    clusters = [one for _, one in every_object() if one["apiVersion"] == "ray.io/v1"]
+    clusters = [manifest for _, manifest in every_object() if manifest["apiVersion"] == "ray.io/v1"]
     assert all(cluster_spec(cluster)["authOptions"] == {"mode": "token"} for cluster in clusters)

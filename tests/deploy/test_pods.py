@@ -29,9 +29,9 @@ def test_no_pod_runs_as_root_or_can_become_it(pod: PodTemplate):
         assert not {"privileged", "runAsUser"} & set(own)
 
 
-@pytest.mark.parametrize("found", every_cluster(), ids=lambda found: found[1]["metadata"]["name"])
-def test_the_autoscaler_that_kuberay_adds_is_held_as_short(found: tuple[str, Object]):
-    cluster = cluster_spec(found[1])
+@pytest.mark.parametrize("entry", every_cluster(), ids=lambda entry: entry[1]["metadata"]["name"])
+def test_the_autoscaler_that_kuberay_adds_is_held_as_short(entry: tuple[str, Object]):
+    cluster = cluster_spec(entry[1])
     if not cluster.get("enableInTreeAutoscaling"):
         assert "autoscalerOptions" not in cluster
         return
@@ -40,7 +40,7 @@ def test_the_autoscaler_that_kuberay_adds_is_held_as_short(found: tuple[str, Obj
     assert set(options["resources"]) == {"requests", "limits"}
     # Version 2 sets the restart policy itself, and KubeRay refuses any other.
     assert options["version"] == "v2"
-    assert all("restartPolicy" not in pod.spec for pod in RAY_PODS if pod.folder == found[0])
+    assert all("restartPolicy" not in pod.spec for pod in RAY_PODS if pod.folder == entry[0])
 
 
 @pytest.mark.parametrize("pod", PODS, ids=str)
@@ -94,20 +94,22 @@ def test_the_head_has_the_ports_that_kuberay_makes_services_of(pod: PodTemplate)
 def defined(folder: str) -> set[tuple[str, str]]:
     """Kind and name of what is there when a folder is applied: ``shared``, the secrets, and its own."""
     objects = [*rendered("shared"), *rendered(folder), *documents(KUBERAY / "secrets.example.yaml")]
-    return {(one["kind"], one["metadata"]["name"]) for one in objects}
+    return {(manifest["kind"], manifest["metadata"]["name"]) for manifest in objects}
 
 
 def keys(folder: str, kind: str, name: str) -> set[str]:
     objects = [*rendered("shared"), *rendered(folder), *documents(KUBERAY / "secrets.example.yaml")]
-    [found] = [one for one in objects if (one["kind"], one["metadata"]["name"]) == (kind, name)]
-    return set(found.get("data", {})) | set(found.get("stringData", {}))
+    [manifest] = [
+        candidate for candidate in objects if (candidate["kind"], candidate["metadata"]["name"]) == (kind, name)
+    ]
+    return set(manifest.get("data", {})) | set(manifest.get("stringData", {}))
 
 
 def references(value: Any) -> Iterator[tuple[str, str, str | None]]:
     """Kind, name and key of everything that a pod or a Ray kind takes from elsewhere."""
     if isinstance(value, list):
-        for one in value:
-            yield from references(one)
+        for part in value:
+            yield from references(part)
     if not isinstance(value, dict):
         return
     for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
@@ -121,8 +123,8 @@ def references(value: Any) -> Iterator[tuple[str, str, str | None]]:
         yield "Secret", value["secret"]["secretName"], None
     if "persistentVolumeClaim" in value:
         yield "PersistentVolumeClaim", value["persistentVolumeClaim"]["claimName"], None
-    for one in value.values():
-        yield from references(one)
+    for part in value.values():
+        yield from references(part)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -162,7 +164,7 @@ def test_every_pod_of_ray_has_the_settings_the_volume_and_one_image_with_its_clu
     # KubeRay gives Redis's password and Ray's token to whom it concerns, and refuses a head with its own.
     assert "env" not in container
     assert container["image"] in image_names().values()
-    assert {one.containers[0]["image"] for one in pod_templates(pod.folder) if one.kind == pod.kind} == {
+    assert {other.containers[0]["image"] for other in pod_templates(pod.folder) if other.kind == pod.kind} == {
         container["image"]
     }
 
@@ -175,12 +177,12 @@ def test_only_the_service_knows_the_keys_of_its_callers():
 def test_no_manifest_holds_a_secret():
     for secret in documents(KUBERAY / "secrets.example.yaml"):
         assert not any(secret["stringData"].values())
-    assert not any(one["kind"] == "Secret" for folder in FOLDERS for one in rendered(folder))
+    assert not any(manifest["kind"] == "Secret" for folder in FOLDERS for manifest in rendered(folder))
 
 
 @pytest.mark.parametrize("pod", PODS, ids=str)
 def test_a_pod_with_a_gpu_tolerates_what_keeps_others_from_its_machine(pod: PodTemplate):
     wants = pod.requested("nvidia.com/gpu") > 0
-    tolerated = {one["key"] for one in pod.spec.get("tolerations", [])}
+    tolerated = {toleration["key"] for toleration in pod.spec.get("tolerations", [])}
     assert tolerated == ({"nvidia.com/gpu"} if wants else set())
     assert wants == pod.name.endswith("-gpu")

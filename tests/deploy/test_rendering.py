@@ -28,11 +28,11 @@ def test_every_manifest_is_used():
 
 
 def test_everything_is_in_the_one_namespace_and_images_have_their_real_names():
-    for folder, one in every_object():
-        where = one["metadata"]["name"] if one["kind"] == "Namespace" else one["metadata"]["namespace"]
-        assert where == "vrag", f"{folder} {one['kind']}"
+    for folder, manifest in every_object():
+        where = manifest["metadata"]["name"] if manifest["kind"] == "Namespace" else manifest["metadata"]["namespace"]
+        assert where == "vrag", f"{folder} {manifest['kind']}"
     assert set(image_names()) == {"vrag-ray", "vrag-ray-gpu"}
-    text = yaml.safe_dump([one for _, one in every_object()])
+    text = yaml.safe_dump([manifest for _, manifest in every_object()])
     assert "image: vrag-ray" not in text
     assert text.count("image: ") == text.count("image: registry.example.com/vrag-ray:") + text.count(
         "image: docker.io/"
@@ -45,7 +45,7 @@ if KUBECTL is not None:
     def test_kustomize_renders_the_same(folder: str):
         done = subprocess.run([str(KUBECTL), "kustomize", KUBERAY / folder], capture_output=True, text=True, check=True)
 
-        def key(one: Object) -> tuple[str, str]:
-            return one["kind"], one["metadata"]["name"]
+        def key(manifest: Object) -> tuple[str, str]:
+            return manifest["kind"], manifest["metadata"]["name"]
 
         assert sorted(yaml.safe_load_all(done.stdout), key=key) == sorted(rendered(folder), key=key)

@@ -22,21 +22,21 @@ from tests.deploy.rendering import FOLDERS, KUBERAY, RAY_KINDS, Object, document
 VERSIONS = ("1.30", "1.37")
 """Of Kubernetes: an older one that is still about, and the newest that kubernetes-validate knows."""
 CRDS = os.environ.get("KUBERAY_CRDS")
-Found = tuple[str, Object]
+Entry = tuple[str, Object]
 
 
-def name_of(found: Any) -> str:
-    return f"{found[0]}-{found[1]['kind']}-{found[1]['metadata']['name']}" if isinstance(found, tuple) else str(found)
+def name_of(entry: Any) -> str:
+    return f"{entry[0]}-{entry[1]['kind']}-{entry[1]['metadata']['name']}" if isinstance(entry, tuple) else str(entry)
 
 
-def validate(one: Object, version: str) -> None:
-    kubernetes_validate.validate(one, version, strict=True)
+def validate(manifest: Object, version: str) -> None:
+    kubernetes_validate.validate(manifest, version, strict=True)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("found", [one for one in every_object() if one[1]["kind"] not in RAY_KINDS], ids=name_of)
-def test_kubernetes_takes_the_object(found: Found, version: str):
-    validate(found[1], version)
+@pytest.mark.parametrize("entry", [entry for entry in every_object() if entry[1]["kind"] not in RAY_KINDS], ids=name_of)
+def test_kubernetes_takes_the_object(entry: Entry, version: str):
+    validate(entry[1], version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -45,15 +45,15 @@ def test_kubernetes_takes_the_pod(pod: PodTemplate, version: str):
     validate({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}, "template": pod.template}, version)
 
 
-@pytest.mark.parametrize("found", every_cluster(), ids=name_of)
-def test_kuberay_takes_the_object(found: Found):
-    ray_kinds.BY_NAME[found[1]["kind"]].model_validate(found[1])
+@pytest.mark.parametrize("entry", every_cluster(), ids=name_of)
+def test_kuberay_takes_the_object(entry: Entry):
+    ray_kinds.BY_NAME[entry[1]["kind"]].model_validate(entry[1])
 
 
-@pytest.mark.parametrize("found", every_cluster(), ids=name_of)
-def test_kubernetes_takes_what_kuberay_adds_to_a_container(found: Found):
+@pytest.mark.parametrize("entry", every_cluster(), ids=name_of)
+def test_kubernetes_takes_what_kuberay_adds_to_a_container(entry: Entry):
     """The autoscaler's resources and security, and the variable of the Redis password."""
-    cluster = cluster_spec(found[1])
+    cluster = cluster_spec(entry[1])
     options = cluster.get("autoscalerOptions", {})
     container = {"name": "x", **{key: options[key] for key in ("resources", "securityContext") if key in options}}
     password = cluster.get("gcsFaultToleranceOptions", {}).get("redisPassword")
@@ -71,7 +71,7 @@ def test_the_example_of_the_secrets_is_one():
 
 
 def test_a_service_jobs_and_a_cluster_are_there():
-    kinds = {one["kind"] for folder in FOLDERS for one in rendered(folder)}
+    kinds = {manifest["kind"] for folder in FOLDERS for manifest in rendered(folder)}
     assert kinds >= {"RayService", "RayJob", "RayCluster", "PodDisruptionBudget", "NetworkPolicy", "ConfigMap"}
 
 
@@ -102,7 +102,7 @@ def test_a_planted_mistake_in_a_ray_kind_is_found(change: str):
 
 @pytest.mark.parametrize("key", ["resource", "envfrom", "readinessprobe"])
 def test_a_planted_mistake_in_a_pod_is_found(key: str):
-    pod = copy.deepcopy(next(one for one in every_pod() if one.role == "worker").template)
+    pod = copy.deepcopy(next(candidate for candidate in every_pod() if candidate.role == "worker").template)
     pod["spec"]["containers"][0][key] = {}
     with pytest.raises(kubernetes_validate.ValidationError):
         validate({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}, "template": pod}, VERSIONS[0])
@@ -157,9 +157,9 @@ def test_a_crd_is_read_strictly(spec: Object, wrong: int):
 
 if CRDS is not None:
     # Not a skip where the variable is not set: then there is no such test.
-    @pytest.mark.parametrize("found", every_cluster(), ids=name_of)
-    def test_the_crd_takes_the_object(found: Found):
+    @pytest.mark.parametrize("entry", every_cluster(), ids=name_of)
+    def test_the_crd_takes_the_object(entry: Entry):
         assert CRDS is not None
         crds = crd_schema.crds_in(Path(CRDS))
-        assert found[1]["kind"] in crds, f"KUBERAY_CRDS={CRDS} has no CRD of {found[1]['kind']}"
-        assert list(crd_schema.problems(found[1], crd_schema.strict_schema(crds[found[1]["kind"]]))) == []
+        assert entry[1]["kind"] in crds, f"KUBERAY_CRDS={CRDS} has no CRD of {entry[1]['kind']}"
+        assert list(crd_schema.problems(entry[1], crd_schema.strict_schema(crds[entry[1]["kind"]]))) == []

@@ -33,12 +33,16 @@ def dropped(given: Any, taken: Any, where: str = "") -> list[str]:
     """Names in ``given`` that are not in ``taken``: Serve passes over what it does not know, a typo too."""
     if isinstance(given, list) and isinstance(taken, list):
         pairs = zip(given, taken, strict=True)
-        return [name for number, (one, other) in enumerate(pairs) for name in dropped(one, other, f"{where}[{number}]")]
+        return [
+            name
+            for number, (given_item, taken_item) in enumerate(pairs)
+            for name in dropped(given_item, taken_item, f"{where}[{number}]")
+        ]
     if not isinstance(given, dict) or not isinstance(taken, dict):
         return []
     lost = [f"{where}.{name}" for name in given if name not in taken]
     return lost + [
-        one for name in given if name in taken for one in dropped(given[name], taken[name], f"{where}.{name}")
+        path for name in given if name in taken for path in dropped(given[name], taken[name], f"{where}.{name}")
     ]
 
 
@@ -115,7 +119,7 @@ def test_the_config_is_that_of_the_cluster_that_was_tried(folder: str):
         key: other[key] for key in ("name", "route_prefix", "import_path")
     }
     assert app["args"]["index"] == other["args"]["index"]
-    own = [one for one in app["deployments"] if one["name"] not in DEPLOYMENTS[folder]]
+    own = [deployment for deployment in app["deployments"] if deployment["name"] not in DEPLOYMENTS[folder]]
     assert without_reservations(own) == other["deployments"]
 
 
@@ -129,8 +133,8 @@ def test_the_service_with_a_model_has_the_model_of_the_shipped_config():
     ours, other = application(serve_config("service-gpu"))["args"], application(shipped("vimrag.yaml"))["args"]
     assert ours["agent"] == other["agent"]
     # How many replicas and what they reserve is said to Serve, so that their number can follow the load.
-    said_elsewhere = ("replicas", "tensor_parallel", "num_cpus", "num_gpus")
-    assert ours["vllm"] == {key: value for key, value in other["vllm"].items() if key not in said_elsewhere}
+    set_elsewhere = ("replicas", "tensor_parallel", "num_cpus", "num_gpus")
+    assert ours["vllm"] == {key: value for key, value in other["vllm"].items() if key not in set_elsewhere}
     assert Settings.model_validate(ours).vllm is not None
     assert ours["serving"]["max_concurrent_runs"] == other["serving"]["max_concurrent_runs"]
 
@@ -138,7 +142,7 @@ def test_the_service_with_a_model_has_the_model_of_the_shipped_config():
 @pytest.mark.parametrize("folder", SERVICES)
 def test_every_deployment_is_one_of_the_application(folder: str):
     """Serve refuses a name that the application has not."""
-    names = {one["name"] for one in application(serve_config(folder))["deployments"]}
+    names = {deployment["name"] for deployment in application(serve_config(folder))["deployments"]}
     files = [ROOT / "vrag_ray/serving/app.py", ROOT / "vrag_ray/serving/deployments/policy.py"]
     texts = {
         node.value

@@ -33,13 +33,13 @@ def prose(page: Path) -> str:
 def anchors(page: Path) -> frozenset[str]:
     """Of the headings, as GitHub makes them."""
     seen: Counter[str] = Counter()
-    found = set()
+    slugs = set()
     for heading in HEADING.findall(prose(page)):
         words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
         anchor = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
-        found.add(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
+        slugs.add(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
         seen[anchor] += 1
-    return frozenset(found)
+    return frozenset(slugs)
 
 
 def dead_links(page: Path) -> Iterator[str]:

@@ -66,12 +66,12 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
     shutil.copy(next(path for path in (folder / "made").glob("*yearbook*.pdf")), folder / "papers")
     shutil.copy(next(path for path in (folder / "made").glob("*.md")), folder / "report.md")
     (folder / "home").mkdir()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("VRAG_", "RAY_", "OPENAI_"))}
-    path = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", "")))
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("VRAG_", "RAY_", "OPENAI_"))}
+    path = os.pathsep.join((str(Path(sys.executable).parent), inherited.get("PATH", "")))
     # Unix sockets have short names.
     with tempfile.TemporaryDirectory(prefix="vrag-", ignore_cleanup_errors=True) as ray_folder:
         own = {"PATH": path, "HOME": str(folder / "home"), "RAY_AUTH_MODE": "disabled", "RAY_TMPDIR": ray_folder}
-        somebody = Stranger(folder, kept | own)
+        somebody = Stranger(folder, inherited | own)
         try:
             somebody.run("vrag ingest papers/ talks/ --collection my-collection")
             yield somebody

@@ -54,7 +54,7 @@ def documented(program: str) -> Iterator[tuple[str, list[str]]]:
 def header_commands(config: Path) -> list[str]:
     """The commands in the comment at the top of a YAML file: its lines of `#   ` and a command."""
     header = itertools.takewhile(lambda line: line.startswith("#"), config.read_text(encoding="utf-8").splitlines())
-    return [found[1] for line in header if (found := re.match(r"#   (\S.*)$", line))]
+    return [match[1] for line in header if (match := re.match(r"#   (\S.*)$", line))]
 
 
 def test_every_vrag_command_is_one_that_the_command_line_takes():

@@ -21,7 +21,7 @@ from vrag_ray.imaging.frame_times import sample_times
 PATCH = 32
 
 
-def asked(stubbed_service: StubbedService, question: str = QUESTION, agent: str = "vimrag") -> RunRecord:
+def ask(stubbed_service: StubbedService, question: str = QUESTION, agent: str = "vimrag") -> RunRecord:
     request = RunRequest(question=question, agent=agent)
     list(stubbed_service.client.events(request := request.model_copy(update={"run_id": f"run-{time.monotonic_ns()}"})))
     return stubbed_service.client.run(str(request.run_id))
@@ -31,7 +31,7 @@ def test_a_whole_vimrag_run_searches_crops_memorises_prunes_and_answers_exactly(
     stubbed_service: StubbedService,
 ) -> None:
     before = len(stubbed_service.stub.requests)
-    record = asked(stubbed_service)
+    record = ask(stubbed_service)
     bodies = stubbed_service.stub.requests[before:]
     assert (record.status, record.corrections, record.steps) == (RunStatus.ANSWERED, 0, len(SCRIPT))
     assert [(node.id, node.parents) for node in record.graph.nodes] == [
@@ -56,14 +56,14 @@ def test_a_whole_vimrag_run_searches_crops_memorises_prunes_and_answers_exactly(
     assert (video.t_start, video.t_end) == (30.0, 39.5)
 
     graph = record.graph.model_copy(update={"nodes": record.graph.nodes[:-1]})
-    kept = pixel_budgets(strongest(energies(graph, decay=0.1, feedback=0.3), TOP_K), MEMORY_PIXELS)
+    allotments = pixel_budgets(strongest(energies(graph, decay=0.1, feedback=0.3), TOP_K), MEMORY_PIXELS)
     budgets = [event for event in record.events if isinstance(event, BudgetEvent)]
-    assert budgets[-1].kept == kept
+    assert budgets[-1].kept == allotments
     assert [
         (ref.node_id, ref.index) for event in record.events if isinstance(event, PruneEvent) for ref in event.dropped
     ]
     shown = sizes(bodies[-1])
-    shares = {(one.node_id, one.index): one.pixels for one in kept}
+    shares = {(allotment.node_id, allotment.index): allotment.pixels for allotment in allotments}
     in_order = [
         shares[node.id, index] for node in graph.nodes for index in range(len(node.items)) if (node.id, index) in shares
     ]
@@ -77,7 +77,7 @@ def test_a_whole_vimrag_run_searches_crops_memorises_prunes_and_answers_exactly(
 
 def test_every_picture_a_model_is_shown_is_of_whole_patches_within_its_limit(stubbed_service: StubbedService) -> None:
     before = len(stubbed_service.stub.requests)
-    asked(stubbed_service)
+    ask(stubbed_service)
     limits = AgentConfig()
     for body in stubbed_service.stub.requests[before:]:
         for width, height in sizes(body):
@@ -86,14 +86,14 @@ def test_every_picture_a_model_is_shown_is_of_whole_patches_within_its_limit(stu
 
 
 def test_the_model_is_heard_while_it_speaks(stubbed_service: StubbedService) -> None:
-    record = asked(stubbed_service)
-    said = "".join(event.content for event in record.events if isinstance(event, ContentEvent) and event.step == 1)
-    assert said == GRAPH.render(SCRIPT[0])
+    record = ask(stubbed_service)
+    content = "".join(event.content for event in record.events if isinstance(event, ContentEvent) and event.step == 1)
+    assert content == GRAPH.render(SCRIPT[0])
 
 
 def test_vrag_crops_the_page_it_was_shown(stubbed_service: StubbedService) -> None:
     before = len(stubbed_service.stub.requests)
-    record = asked(stubbed_service, agent="vrag")
+    record = ask(stubbed_service, agent="vrag")
     assert (record.status, record.answer) == (RunStatus.ANSWERED, "3,467 MWh")
     area = 28 * 28
     assert [len(sizes(body)) for body in stubbed_service.stub.requests[before:]] == [0, 1, 2]
@@ -104,7 +104,7 @@ def test_vrag_crops_the_page_it_was_shown(stubbed_service: StubbedService) -> No
 
 
 def test_a_reply_lost_in_mid_stream_begins_anew_and_the_run_ends_well(stubbed_service: StubbedService) -> None:
-    record = asked(stubbed_service, f"{QUESTION} break down")
+    record = ask(stubbed_service, f"{QUESTION} break down")
     assert record.status is RunStatus.ANSWERED
     assert any("begins anew" in getattr(event, "message", "") for event in record.events)
 
@@ -125,7 +125,7 @@ def test_cancelling_a_run_stops_its_generation(stubbed_service: StubbedService) 
 
 
 def test_a_finished_run_is_replayed_event_by_event(stubbed_service: StubbedService) -> None:
-    record = asked(stubbed_service)
+    record = ask(stubbed_service)
     with httpx.stream(
         "GET", f"{stubbed_service.service.base_url}/v1/runs/{record.run_id}/events", timeout=HANGS_AFTER_S
     ) as reply:
@@ -136,7 +136,7 @@ def test_a_finished_run_is_replayed_event_by_event(stubbed_service: StubbedServi
 @pytest.mark.exhaustive
 def test_many_runs_go_on_at_once(stubbed_service: StubbedService) -> None:
     with ThreadPoolExecutor(24) as pool:
-        records = list(pool.map(lambda _: asked(stubbed_service), range(24)))
+        records = list(pool.map(lambda _: ask(stubbed_service), range(24)))
     assert {record.status for record in records} == {RunStatus.ANSWERED}
     assert len({record.run_id for record in records}) == 24
 

@@ -95,16 +95,16 @@ def test_scores_are_the_plain_forwards_in_order_over_batches(reranker: Reranker,
         reference.score("what colour", "[clip]red", clip=4),
         reference.score("what colour", "NULL"),
     ]
-    found = reranker.score(Content("what colour"), passages)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert len({round(score, 4) for score in found}) == len(found)
+    scores = reranker.score(Content("what colour"), passages)
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+    assert len({round(score, 4) for score in scores}) == len(scores)
 
 
 def test_a_query_may_be_a_picture_with_words(reranker: Reranker, reference: Reference) -> None:
     images = [picture(64, 64, 5), picture(96, 64, 1)]
     expected = reference.score("[image]red", "[image]", images)
-    found = reranker.score(picture_content(64, 64, 5, "red"), [picture_content(96, 64, 1)])
-    np.testing.assert_allclose(found, [expected], atol=1e-5)
+    scores = reranker.score(picture_content(64, 64, 5, "red"), [picture_content(96, 64, 1)])
+    np.testing.assert_allclose(scores, [expected], atol=1e-5)
 
 
 def test_no_passages_have_no_scores(reranker: Reranker) -> None:

@@ -141,7 +141,7 @@ def test_a_folder_may_say_that_it_was_trained_to_be_truncated(colqwen2: Path, tm
     folder = shutil.copytree(colqwen2, tmp_path / "mrl")
     (folder / "vrag_embedding.json").write_text('{"mrl": true, "made_by": "a trainer"}')
     short, whole = (
-        one.embed_passages([picture_content(56, 56, 1)])[0] for one in (space(folder, dims=16), space(folder))
+        model.embed_passages([picture_content(56, 56, 1)])[0] for model in (space(folder, dims=16), space(folder))
     )
     begun = vectors(whole)[:, :16]
     np.testing.assert_allclose(vectors(short), begun / np.linalg.norm(begun, axis=1, keepdims=True), atol=1e-5)
@@ -198,11 +198,11 @@ def test_a_batch_beyond_the_memory_is_embedded_one_by_one(
         return run(self, prepared)
 
     monkeypatch.setattr(engines.TransformersEngine, "_run", tight)
-    found = embedder.embed_passages(contents)
+    results = embedder.embed_passages(contents)
     for place in range(3):
-        np.testing.assert_allclose(vectors(found[place]), vectors(expected[place]), atol=1e-5)
-    assert isinstance(found[3], EmbedError)
-    assert "lower max_pixels" in str(found[3])
+        np.testing.assert_allclose(vectors(results[place]), vectors(expected[place]), atol=1e-5)
+    assert isinstance(results[3], EmbedError)
+    assert "lower max_pixels" in str(results[3])
     assert "one by one" in caplog.text
 
 
@@ -219,8 +219,8 @@ def test_a_fault_of_the_model_is_no_fault_of_a_content(siglip2: Path, monkeypatc
 
 def test_a_picture_that_the_processor_refuses_fails_alone(colqwen2: Path) -> None:
     """A strip of 400 : 1 is beyond what the model's family resizes."""
-    kept, refused = space(colqwen2).embed_passages([picture_content(56, 56, 1), picture_content(4000, 10, 1)])
-    assert len(vectors(kept)) > 4
+    embedded, refused = space(colqwen2).embed_passages([picture_content(56, 56, 1), picture_content(4000, 10, 1)])
+    assert len(vectors(embedded)) > 4
     assert isinstance(refused, EmbedError)
     assert "processor refuses it" in str(refused)
 
@@ -229,10 +229,10 @@ def test_threads_share_one_embedder(colqwen2: Path) -> None:
     embedder = space(colqwen2)
     pages = [picture_content(56, 28 * (1 + place % 3), place) for place in range(6)]
     expected = [vectors(embedder.embed_passages([page])[0]) for page in pages]
-    found: dict[int, list[np.ndarray]] = {}
+    by_thread: dict[int, list[np.ndarray]] = {}
 
     def work(thread: int) -> None:
-        found[thread] = [vectors(embedder.embed_passages([page])[0]) for page in pages]
+        by_thread[thread] = [vectors(embedder.embed_passages([page])[0]) for page in pages]
         embedder.embed_queries([Content("red circle")] * 2)
         embedder.readable(["red"] * 8)
 
@@ -241,7 +241,7 @@ def test_threads_share_one_embedder(colqwen2: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 3
-    for rows in found.values():
-        for one, other in zip(rows, expected, strict=True):
-            np.testing.assert_allclose(one, other, atol=1e-6)
+    assert len(by_thread) == 3
+    for rows in by_thread.values():
+        for row, reference in zip(rows, expected, strict=True):
+            np.testing.assert_allclose(row, reference, atol=1e-6)

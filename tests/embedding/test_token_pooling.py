@@ -13,8 +13,8 @@ from vrag_ray.embedding.token_pooling import pool_patches
 
 
 def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=-1, keepdims=True)
-    return found
+    scaled: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+    return scaled
 
 
 def page(rows: int, columns: int, others: int = 0) -> Embedding:

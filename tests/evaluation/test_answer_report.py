@@ -129,7 +129,12 @@ def test_runs_are_shown_with_memory_citations_and_steps_and_nothing_of_them_is_m
     assert page.count('aria-label="Memory graph: the question, n1, search from root; n2, search from n1;') == 4
     for drawn in re.findall(r'<svg xmlns="http://www.w3.org/2000/svg".*?</svg>', page, re.DOTALL):
         root = ElementTree.fromstring(drawn)
-        assert {one.get("data-node") for one in root.iter() if one.get("data-node")} == {"root", "n1", "n2", "answer"}
+        assert {element.get("data-node") for element in root.iter() if element.get("data-node")} == {
+            "root",
+            "n1",
+            "n2",
+            "answer",
+        }
     assert "[1] report, page 2, box 0.10 0.20 0.40 0.30: <q>a quote</q>" in page
     assert "search    query 1" in page and "think     I should search." in page
     assert "<script" not in page and "&lt;script&gt;alert(1)" in page
@@ -173,7 +178,7 @@ def test_figures_of_known_benchmarks_stand_beside_it_as_printed(folder: Evaluati
     assert "Published figures" not in report_page(EvaluationFolder(tmp_path, own, {}))
     searches = folder.header.model_copy(update={"kind": Kind.RETRIEVAL})
     assert "Published figures" not in report_page(EvaluationFolder(tmp_path, searches, {}))
-    assert len({(one.benchmark, one.column, one.system) for one in FIGURES}) == len(FIGURES)
+    assert len({(figure.benchmark, figure.column, figure.system) for figure in FIGURES}) == len(FIGURES)
 
 
 def test_each_page_is_drawn_once_and_small(tmp_path: Path) -> None:
@@ -218,11 +223,11 @@ def test_everyone_can_read_it_at_every_width(tmp_path: Path, folder: EvaluationF
     path.write_text(report_page(folder), encoding="utf-8")
     with sync_playwright() as playwright, playwright.chromium.launch(executable_path=CHROMIUM) as browser:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
+        urls: list[str] = []
+        page.on("request", lambda request: urls.append(request.url))
         page.goto(path.as_uri())
         for details in page.locator("details").all():
             details.locator("summary").click()
         assert Axe().run(page).response["violations"] == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert [url for url in asked if not url.startswith("data:")] == [path.as_uri()]
+        assert [url for url in urls if not url.startswith("data:")] == [path.as_uri()]

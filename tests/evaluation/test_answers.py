@@ -49,7 +49,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory, local_ray: None) -> Pat
 def evaluated(collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """The command on the questions, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    questions = [{name: value for name, value in one.items() if name != "gold"} for one in QUESTIONS]
+    questions = [{name: value for name, value in question.items() if name != "gold"} for question in QUESTIONS]
     Path("q.jsonl").write_text("".join(f"{json.dumps(question)}\n" for question in questions))
 
     def run(*more: object, file: str = "q.jsonl", **settings: object) -> Result:
@@ -69,18 +69,18 @@ def rows(folder: str = "vrag-evaluations/answers-q") -> dict[str, Row]:
 def test_answers_abstentions_and_wrong_references_are_told_apart(evaluated: Callable[..., Result]) -> None:
     done = evaluated()
     assert done.exit_code == 0, f"{done.output} {done.exception!r}"
-    found = rows()
-    right = {uid: row.measures["right"] for uid, row in found.items()}
-    assert right == {"gold": 1.0, "wrong": 0.0, "none": 1.0}, found
-    assert (found["gold"].measures["contains"], found["none"].measures["abstained"]) == (1.0, 1.0)
-    assert "EM" not in found["none"].measures and found["none"].groups["answerable"] == ("no",)
-    assert found["gold"].groups["kind"] == ("single_hop",)
+    by_uid = rows()
+    right = {uid: row.measures["right"] for uid, row in by_uid.items()}
+    assert right == {"gold": 1.0, "wrong": 0.0, "none": 1.0}, by_uid
+    assert (by_uid["gold"].measures["contains"], by_uid["none"].measures["abstained"]) == (1.0, 1.0)
+    assert "EM" not in by_uid["none"].measures and by_uid["none"].groups["answerable"] == ("no",)
+    assert by_uid["gold"].groups["kind"] == ("single_hop",)
     # The notice of the extractive policy is no part of what it says.
-    assert found["gold"].measures["F1"] > 0.2
+    assert by_uid["gold"].measures["F1"] > 0.2
     [record] = [
-        one
+        candidate
         for path in Path("vrag-evaluations/answers-q/runs/extractive").glob("*.json")
-        if (one := RunRecord.from_json(path.read_text())).question == QUESTIONS[0]["question"]
+        if (candidate := RunRecord.from_json(path.read_text())).question == QUESTIONS[0]["question"]
     ]
     assert "white" in record.answer and record.citations
     report = CliRunner().invoke(make_app(), ["evaluate", "report", "vrag-evaluations/answers-q"])
@@ -131,7 +131,7 @@ def test_gold_pages_that_the_collection_has_not_are_named(evaluated: Callable[..
 
 def test_questions_to_an_endpoint_are_asked_side_by_side(evaluated: Callable[..., Result]) -> None:
     many = [{"uid": f"u{n}", "question": f"Which colour has lighthouse {n}?", "answers": ["white"]} for n in range(16)]
-    Path("many.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in many))
+    Path("many.jsonl").write_text("".join(f"{json.dumps(question)}\n" for question in many))
 
     def slow(_body: object, _number: int) -> str:
         time.sleep(0.5)
@@ -141,12 +141,12 @@ def test_questions_to_an_endpoint_are_asked_side_by_side(evaluated: Callable[...
         openai = {"base_url": stub.base_url, "model": "stub", "api_key": "none"}
         done = evaluated("--agent", "vrag", "--concurrency", 16, file="many.jsonl", openai=openai)
     assert done.exit_code == 0, f"{done.output} {done.exception!r}"
-    found = rows("vrag-evaluations/answers-many")
-    assert all(row.measures["right"] == 1.0 for row in found.values())
+    by_uid = rows("vrag-evaluations/answers-many")
+    assert all(row.measures["right"] == 1.0 for row in by_uid.values())
     header = EvaluationFolder.open(Path("vrag-evaluations/answers-many")).header
     assert header.subject["model"] == "stub"
     # One after the other they would take as long as all together.
-    assert max(row.seconds for row in found.values()) < sum(row.seconds for row in found.values()) / 4
+    assert max(row.seconds for row in by_uid.values()) < sum(row.seconds for row in by_uid.values()) / 4
 
 
 def test_samples_have_a_spread_and_are_compared_by_question(evaluated: Callable[..., Result]) -> None:
@@ -172,13 +172,13 @@ def test_two_judges_are_both_asked_and_their_agreement_is_told(evaluated: Callab
             *("--judge", kind.base_url, "--judge-model", "kind", "--judge", strict.base_url, "--judge-model", "strict")
         )
     assert done.exit_code == 0, f"{done.output} {done.exception!r}"
-    found = rows()
-    assert {uid: row.measures.get("judges agree") for uid, row in found.items()} == {
+    by_uid = rows()
+    assert {uid: row.measures.get("judges agree") for uid, row in by_uid.items()} == {
         "gold": 1.0,
         "wrong": 0.0,
         "none": None,
     }
-    assert (found["wrong"].measures["right"], found["wrong"].measures["right by strict"]) == (1.0, 0.0)
+    assert (by_uid["wrong"].measures["right"], by_uid["wrong"].measures["right by strict"]) == (1.0, 0.0)
     assert EvaluationFolder.open(Path("vrag-evaluations/answers-q")).header.subject["right"] == (
         "judged by kind, beside strict"
     )
@@ -208,8 +208,8 @@ def test_cited_and_right_pages_are_kept_as_small_pictures_and_shown(tmp_path: Pa
     for more in ((*command, "--out", tmp_path / "e", "--workers", workers), ("report", tmp_path / "e")):
         done = CliRunner().invoke(make_app(), ["evaluate", *map(str, more)])
         assert done.exit_code == 0, f"{done.output} {done.exception!r}"
-    kept = sorted(path.name[-7:] for path in (tmp_path / "e" / "pages").iterdir())
-    assert kept == ["-p2.jpg", "-p3.jpg"]
+    files = sorted(path.name[-7:] for path in (tmp_path / "e" / "pages").iterdir())
+    assert files == ["-p2.jpg", "-p3.jpg"]
     page = (tmp_path / "e" / "report.html").read_text()
     assert page.count("<symbol ") == 2 and page.count("stroke-dasharray") == 2
     assert "page 2: cited by [1] in a box; the answer stands here in a dashed box" in page
@@ -226,9 +226,9 @@ def test_what_cannot_be_asked_together_is_refused(evaluated: Callable[..., Resul
 def test_the_rule_of_mmlongbench_takes_the_short_answer_that_a_judge_finds(
     evaluated: Callable[..., Result],
 ) -> None:
-    asked = QUESTIONS[0] | {"gold": [], "answers": ["white"], "answer_format": "Str"}
+    question = QUESTIONS[0] | {"gold": [], "answers": ["white"], "answer_format": "Str"}
     nowhere = QUESTIONS[2] | {"answer_format": "None"}
-    Path("forms.jsonl").write_text(f"{json.dumps(asked)}\n{json.dumps(nowhere)}\n")
+    Path("forms.jsonl").write_text(f"{json.dumps(question)}\n{json.dumps(nowhere)}\n")
     assert evaluated("--out", "plain", file="forms.jsonl").exit_code == 0
     # In a sentence of its own the word is not the reference.
     assert {uid: row.measures["MMLB"] for uid, row in rows("plain").items()} == {"gold": 0.0, "none": 1.0}
@@ -243,10 +243,10 @@ def test_the_rule_of_mmlongbench_takes_the_short_answer_that_a_judge_finds(
         assert {uid: row.measures["MMLB"] for uid, row in rows("judged").items()} == {"gold": 1.0, "none": 1.0}
         assert EvaluationFolder.open(Path("judged")).header.subject["MMLB"] == "short answers extracted by stub"
         assert "MMLB F1" in Path("judged/table.md").read_text()
-        asked_for = len(judge.requests)
+        requests_before = len(judge.requests)
         (Path("judged") / ROWS).unlink()
         assert evaluated(*command, file="forms.jsonl").exit_code == 0
-        assert len(judge.requests) == asked_for
+        assert len(judge.requests) == requests_before
 
 
 def test_a_reply_without_a_short_answer_makes_no_row(evaluated: Callable[..., Result]) -> None:

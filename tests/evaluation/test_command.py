@@ -54,7 +54,7 @@ def beir(place: Path) -> Path:
 
 
 def test_a_data_set_of_the_form_of_beir_is_searched_by_every_leg_and_scored_as_others_score_it(beir: Path) -> None:
-    told = good("retrieval", beir, "--config", "config.yaml")
+    printed = good("retrieval", beir, "--config", "config.yaml")
     root = Path("vrag-evaluations/birds-test")
     folder = EvaluationFolder.open(root)
     assert folder.header.systems == ("hybrid", "lexical", "text") and folder.is_complete
@@ -72,7 +72,7 @@ def test_a_data_set_of_the_form_of_beir_is_searched_by_every_leg_and_scored_as_o
             good("retrieval", "--run", root / f"{system}.run.trec", "--qrels", root / "qrels.trec", "--json")
         )
         assert scored["means"]["nDCG@10"] == pytest.approx(theirs, abs=1e-9)
-    assert f"| **lexical** | {len(BIRDS)} | " in told
+    assert f"| **lexical** | {len(BIRDS)} | " in printed
     refused = vrag("retrieval", "--run", root / "lexical.run.trec", "--qrels", root / "qrels.trec", "--out", "scores")
     assert refused.exit_code == 2
     assert "printed and not stored" in " ".join(refused.output.split())
@@ -131,8 +131,8 @@ def test_outlines_of_pdfs_are_tests_each_in_its_own_document(place: Path) -> Non
     assert all({item.partition("#")[0] for item in row.found} == set(row.groups["document"]) for row in titles)
     [paraphrase] = [row for row in lexical.values() if row.groups["wording"] == ("paraphrase",)]
     assert paraphrase.gold == ("one.pdf#p5",)
-    told = json.loads(good("compare", "results", "results", "--system", "text", "--json"))
-    assert all(one["low"] == one["high"] == 0 for one in told["differences"])
+    report = json.loads(good("compare", "results", "results", "--system", "text", "--json"))
+    assert all(row["low"] == row["high"] == 0 for row in report["differences"])
 
 
 def test_a_fall_that_is_too_great_ends_with_an_error(beir: Path) -> None:

@@ -35,19 +35,19 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     for seed in range(100):
         noise = np.random.default_rng(seed).normal(0.1, 0.3, 60)
         before = [0.5] * 60
-        found = compared(rows(before), rows([0.5 + float(one) for one in noise]), "RR", seed)
-        held += found.low <= 0.1 <= found.high
+        difference = compared(rows(before), rows([0.5 + float(value) for value in noise]), "RR", seed)
+        held += difference.low <= 0.1 <= difference.high
     assert 88 <= held <= 99
 
 
 def test_wins_and_losses_are_named_the_greatest_first() -> None:
-    found = compared(rows([0.5, 0.5, 0.5, 0.5]), rows([0.6, 1.0, 0.5, 0.0]), "RR")
-    assert (found.wins, found.losses) == (("q1", "q0"), ("q3",))
+    difference = compared(rows([0.5, 0.5, 0.5, 0.5]), rows([0.6, 1.0, 0.5, 0.0]), "RR")
+    assert (difference.wins, difference.losses) == (("q1", "q0"), ("q3",))
 
 
 def test_only_questions_of_both_count() -> None:
-    found = compared(rows([0.0, 1.0]), [*rows([1.0]), *rows([1.0, 1.0, 1.0])[2:]], "RR")
-    assert (found.questions, found.first, found.second) == (1, 0.0, 1.0)
+    difference = compared(rows([0.0, 1.0]), [*rows([1.0]), *rows([1.0, 1.0, 1.0])[2:]], "RR")
+    assert (difference.questions, difference.first, difference.second) == (1, 0.0, 1.0)
     with pytest.raises(VragError, match="no question in common that nDCG@5"):
         compared(rows([1.0]), rows([1.0]), "nDCG@5")
 

@@ -58,13 +58,13 @@ def test_a_published_row_becomes_a_gold_box_around_its_words(tmp_path: Path) -> 
     report(tmp_path / "HARBOUR_2023.pdf")
     questions = tmp_path / "financebench_open_source.jsonl"
     questions.write_text(row(), encoding="utf-8")
-    found = load_questions(questions)
-    [example] = found.examples
-    assert found.licence.startswith("FinanceBench: CC BY-NC")
+    loaded = load_questions(questions)
+    [example] = loaded.examples
+    assert loaded.licence.startswith("FinanceBench: CC BY-NC")
     assert (example.uid, example.answers, example.gold[0].page) == ("f1", ("4210",), 2)
     settings = Settings(collection=str(tmp_path / "c"), spaces={"text": SpaceConfig(model="none")})
     ingest([tmp_path / "HARBOUR_2023.pdf"], settings)
-    gold = gold_places(found.examples, Collection.open(tmp_path / "c").documents())
+    gold = gold_places(loaded.examples, Collection.open(tmp_path / "c").documents())
     [place] = asyncio.run(located(gold, settings))["f1"]
     assert place.box is not None
     assert location_of_gold({"f1": [place]}, here=True) == {"gold texts": "1 of 1 located on their pages"}

@@ -39,16 +39,18 @@ def test_rows_are_there_after_a_kill_in_the_middle_of_a_line(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         ({"suite_hash": "ffff"}, "suite_hash: ffff, not 0123456789ab"),
         ({"subject": {"embedder": "b"}}, "embedder: b, not a"),
         ({"systems": ("hybrid", "text")}, "systems: hybrid, text, not hybrid"),
     ],
 )
-def test_another_evaluation_is_refused_with_what_differs(tmp_path: Path, change: dict[str, object], told: str) -> None:
+def test_another_evaluation_is_refused_with_what_differs(
+    tmp_path: Path, change: dict[str, object], problem: str
+) -> None:
     EvaluationFolder.begin(tmp_path / "e", HEADER_OF_ALL)
-    with pytest.raises(VragError, match=told):
+    with pytest.raises(VragError, match=problem):
         EvaluationFolder.begin(tmp_path / "e", HEADER_OF_ALL.model_copy(update=change))
 
 

@@ -71,13 +71,13 @@ def test_the_figure_of_mteb_is_that_of_our_own_measures(tmp_path: Path, mode: st
     # mteb lets go of the data when it is done.
     task.load_data()
     data = task.dataset["default"]["test"]
-    found = model.search(
+    results = model.search(
         data["queries"], task_metadata=task.metadata, hf_split="test", hf_subset="default", top_k=1000, encode_kwargs={}
     )
-    ours = [rank_measures(in_order(found[query]), grades) for query, grades in data["relevant_docs"].items()]
+    ours = [rank_measures(in_order(results[query]), grades) for query, grades in data["relevant_docs"].items()]
     for name, theirs in (("nDCG@10", "ndcg_at_10"), ("nDCG@5", "ndcg_at_5"), ("R@5", "recall_at_5")):
         # mteb rounds.
-        assert fmean(one[name] for one in ours) == pytest.approx(scores[theirs], abs=1e-5), name
+        assert fmean(values[name] for values in ours) == pytest.approx(scores[theirs], abs=1e-5), name
     assert result.get_score() == pytest.approx(scores["ndcg_at_10"], abs=1e-5)
     assert 0.3 < scores["ndcg_at_10"] < 1.0
 
@@ -101,8 +101,8 @@ def test_the_command_runs_tasks_and_benchmarks_by_name_and_refuses_others(
     monkeypatch.setattr(mteb, "get_task", lambda name: {"BirdsRetrieval": Birds()}[name])
     Path("config.yaml").write_text(yaml.safe_dump({"spaces": {"text": PLANTED.model_dump(mode="json")}}))
     command = ["evaluate", "mteb", "BirdsRetrieval", "--mode", "lexical", "--config", "config.yaml", "--json"]
-    told = [CliRunner().invoke(make_app(), command) for _ in range(2)]
-    first, again = (json.loads(one.stdout.splitlines()[-1]) for one in told)
+    results = [CliRunner().invoke(make_app(), command) for _ in range(2)]
+    first, again = (json.loads(result.stdout.splitlines()[-1]) for result in results)
     assert first == again and 0.3 < first["lexical"]["BirdsRetrieval"] < 1.0
     assert any(Path("vrag-evaluations/mteb/predictions/lexical").iterdir())
     with pytest.raises(VragError, match="neither a benchmark nor a task NoSuchTask"):
@@ -117,11 +117,11 @@ def test_pictures_are_items_too(tmp_path: Path) -> None:
     model = MtebSearch(settings, tmp_path / "corpora", ingest, "hybrid")
     where: dict[str, Any] = {"task_metadata": Birds.metadata, "hf_split": "test", "hf_subset": "default"}
     model.index(corpus, **where, encode_kwargs={})
-    asked = Dataset.from_list(
+    queries = Dataset.from_list(
         [{"id": f"like {colour}", "image": Image.new("RGB", (64, 48), colour)} for colour in colours]
     )
-    found = model.search(asked, **where, top_k=3, encode_kwargs={})
-    assert {query: in_order(scores)[0] for query, scores in found.items()} == {
+    results = model.search(queries, **where, top_k=3, encode_kwargs={})
+    assert {query: in_order(scores)[0] for query, scores in results.items()} == {
         f"like {colour}": colour for colour in colours
     }
 

@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> EvaluationFolder:
     made = EvaluationFolder.begin(tmp_path / "e", header)
     for system in SYSTEMS:
         for number, question in enumerate(("where nests the <script>alert(1)</script> gull?", "what does it eat?")):
-            found = ("birds.pdf#p9", "birds.pdf#p2") if system == "hybrid" else ("birds.pdf#p9",)
+            pages = ("birds.pdf#p9", "birds.pdf#p2") if system == "hybrid" else ("birds.pdf#p9",)
             made.add(
                 Row(
                     system=system,
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> EvaluationFolder:
                     measures={"RR": 0.5 if system == "hybrid" else 0.0},
                     seconds=0.01,
                     groups={"wording": ("title",)},
-                    found=found,
+                    found=pages,
                     gold=("birds.pdf#p2",),
                 )
             )

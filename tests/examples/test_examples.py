@@ -30,16 +30,16 @@ def test_a_folder_is_asked(tmp_path: Path) -> None:
     (tmp_path / "papers").mkdir()
     (tmp_path / "papers" / "harbour.pdf").write_bytes(material.pdf())
     (tmp_path / "papers" / "broken.pdf").write_bytes(material.pdf()[:200])
-    said = printed(tmp_path, "ask_a_folder.py", "papers", "What did dredging the northern basin cost?")
-    assert "left out: broken.pdf" in said
-    assert "4.7 million" in said
-    assert "[1] harbour, page 2, box (0." in said
+    output = printed(tmp_path, "ask_a_folder.py", "papers", "What did dredging the northern basin cost?")
+    assert "left out: broken.pdf" in output
+    assert "4.7 million" in output
+    assert "[1] harbour, page 2, box (0." in output
 
 
 def test_the_agent_searches_a_retriever_of_ones_own(tmp_path: Path) -> None:
-    said = printed(tmp_path, "own_retriever.py", "When was crane 2 inspected?")
-    assert "  search_done\n" in said
-    assert "17 September 2024" in said
+    output = printed(tmp_path, "own_retriever.py", "When was crane 2 inspected?")
+    assert "  search_done\n" in output
+    assert "17 September 2024" in output
 
 
 def test_both_algorithms_learn_the_two_searches(tmp_path: Path) -> None:
@@ -56,6 +56,6 @@ def test_a_collection_is_served_on_ray(tmp_path: Path) -> None:
     (tmp_path / "papers" / "harbour.pdf").write_bytes(material.pdf())
     printed(tmp_path, "ask_a_folder.py", "papers", "What did dredging cost?")
     question = "What did dredging the northern basin cost?"
-    said = printed(tmp_path, "serve_on_ray.py", "papers-collection", question, PORT=str(free_port()))
-    assert said.startswith("retriever: ready\nagent: ready\nlibrary: ready\n")
-    assert "4.7 million" in said
+    output = printed(tmp_path, "serve_on_ray.py", "papers-collection", question, PORT=str(free_port()))
+    assert output.startswith("retriever: ready\nagent: ready\nlibrary: ready\n")
+    assert "4.7 million" in output

@@ -166,10 +166,10 @@ def test_numbers_that_are_no_box_are_refused_in_words(numbers: list[float]) -> N
 def test_any_numbers_become_a_box_of_the_picture_or_an_error(numbers: list[float], region: Box, shown: Size) -> None:
     for codec in (AbsoluteCodec(), PerMilleCodec()):
         try:
-            found = codec.decode(numbers, View(region, shown))
+            box = codec.decode(numbers, View(region, shown))
         except CoordinateError:
             continue
-        assert covers(region, found, 1e-9)
+        assert covers(region, box, 1e-9)
 
 
 @given(boxes(), SIZES)

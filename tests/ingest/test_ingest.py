@@ -73,7 +73,7 @@ def test_a_folder_becomes_searchable_documents_with_their_places(tmp_path: Path,
     filled = progress[-1]
     assert filled.done_pages == filled.total_pages == report.windows and filled.spaces == ("text",)
     assert [stage.name for stage in filled.stages] == ["embed text", "commit"]
-    by_file = {one.uri.rsplit("/", 1)[-1]: (one.done_pages, one.total_pages) for one in last.by_file}
+    by_file = {file.uri.rsplit("/", 1)[-1]: (file.done_pages, file.total_pages) for file in last.by_file}
     assert by_file == {"whales.pdf": (10, 10), "notes.md": (1, 1), "rows.jsonl": (2, 2)}
     assert verify(tmp_path / "c").is_sound
 
@@ -178,7 +178,7 @@ def test_a_file_that_is_empty_now_is_not_found_by_its_former_text(tmp_path: Path
     (folder / "b.txt").write_bytes(b"")
     report = ingest([folder], settings)
     assert {Path(error.uri).name for error in report.failed} == {"a.txt", "b.txt"}
-    assert {Path(found.uri).name for found in report.file_notices if found.notice == EMPTIED} == {"a.txt", "b.txt"}
+    assert {Path(entry.uri).name for entry in report.file_notices if entry.notice == EMPTIED} == {"a.txt", "b.txt"}
     collection = Collection.open(tmp_path / "c")
     assert [[Path(uri).name for uri in document.uris] for document in collection.documents()] == [["copy.txt"]]
     assert not lexical_search(collection, "walrus", 5, None)
@@ -225,7 +225,9 @@ def test_only_the_page_that_a_busy_machine_had_no_time_for_is_read_again(
     with monkeypatch.context() as patch:
         patch.setattr(Sandbox, "stream", busy_at_the_second)
         first = ingest([tmp_path / "whales.pdf"], settings)
-    assert [one.error for one in first.failed] == ["whales.pdf: had no time; the next ingest reads it again by itself"]
+    assert [failure.error for failure in first.failed] == [
+        "whales.pdf: had no time; the next ingest reads it again by itself"
+    ]
     [document] = Collection.open(tmp_path / "c").documents()
     assert document.status is DocumentStatus.PARTIAL
     assert {row["page"] for row in content(tmp_path / "c")[0]} == {1, 3}
@@ -413,7 +415,7 @@ def test_a_few_files_that_are_much_work_are_given_to_actors(tmp_path: Path, monk
     assert {stage.name: stage.pages for stage in last.stages} == dict.fromkeys(
         ("register", "decode", "commit"), report.pages
     )
-    assert all(one.done_pages == one.total_pages for one in last.by_file)
+    assert all(file.done_pages == file.total_pages for file in last.by_file)
     assert last.pages_per_s > 0 and report.startup_s > 0
     assert verify(tmp_path / "c").is_sound
 

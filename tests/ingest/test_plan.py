@@ -41,7 +41,7 @@ def ranges_of(*plans: DocumentPlan) -> list[PlannedRange]:
 
 
 def sizes(tasks: list[list[PlannedRange]]) -> list[list[tuple[str, int, int]]]:
-    return [[(one.plan.name, one.start, one.stop) for one in task] for task in tasks]
+    return [[(part.plan.name, part.start, part.stop) for part in task] for task in tasks]
 
 
 def test_other_ranges_than_those_of_an_interrupted_run_leave_no_page_twice() -> None:
@@ -116,7 +116,7 @@ def test_the_cores_of_a_container_are_those_it_may_use(count: int, allowed: int,
 def test_files_with_nothing_to_decode_fill_no_task_without_end() -> None:
     known = [PlannedRange(plan(f"known-{number}", 5), 0, 0) for number in range(200)]
     tasks = list(decode_tasks(known, CorpusConfig(pages_per_item=PAGES)))
-    assert [one.plan.name for task in tasks for one in task] == [one.plan.name for one in known]
+    assert [part.plan.name for task in tasks for part in task] == [part.plan.name for part in known]
     assert len(tasks) < 10 and max(map(len, tasks)) < 100
 
 
@@ -127,10 +127,10 @@ def test_tasks_hold_every_range_once_in_order_and_survive_their_journey(units: l
         planned_range for each in plans for planned_range in planned_ranges(each, list(work_items(each, (), pages)))
     ]
     tasks = list(decode_tasks(ranges, CorpusConfig(pages_per_item=pages)))
-    assert [one for task in tasks for one in task] == ranges
+    assert [part for task in tasks for part in task] == ranges
     assert [task_from_json(task_to_json(task)) for task in tasks] == tasks
     for task in tasks:
-        assert sum(one.stop - one.start for one in task) <= pages
+        assert sum(part.stop - part.start for part in task) <= pages
 
 
 def test_groups_are_small_for_few_files_and_bounded_for_many() -> None:

@@ -47,11 +47,13 @@ def mail(subject: str, *attached: tuple[str, bytes] | EmailMessage) -> EmailMess
     message = EmailMessage()
     message["Subject"], message["From"] = subject, "ida@example.org"
     message.set_content(f"The words of {subject}.")
-    for one in attached:
-        if isinstance(one, EmailMessage):
-            message.add_attachment(one)
+    for attachment in attached:
+        if isinstance(attachment, EmailMessage):
+            message.add_attachment(attachment)
         else:
-            message.add_attachment(one[1], maintype="application", subtype="octet-stream", filename=one[0])
+            message.add_attachment(
+                attachment[1], maintype="application", subtype="octet-stream", filename=attachment[0]
+            )
     return message
 
 
@@ -209,7 +211,7 @@ def planned_of(root: Path, *given: Path, committed: Committed = NOTHING) -> list
     register = Register(str(root), settings_for(root), committed, MovingBoard(INGEST_STAGES, by_file=True))
     with closing(register):
         made = register({"sources": [group_json(list_sources(given).sources, {})]})
-        return [one.plan for rows in made for task in rows["task"] for one in task_from_json(task)]
+        return [part.plan for rows in made for task in rows["task"] for part in task_from_json(task)]
 
 
 def test_the_pictures_beside_a_markdown_file_are_taken_with_it_and_others_are_named(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def names(folder: Path) -> list[list[str]]:
     return sorted(sorted(names_of([uri])[0] for uri in document.uris) for document in documents)
 
 
-def said(report: IngestReport) -> str:
+def report_text(report: IngestReport) -> str:
     return "\n".join(report_lines(report, "c"))
 
 
@@ -66,12 +66,13 @@ def test_files_with_nothing_to_read_are_named_and_no_search_finds_them(tmp_path:
         assert document.notices == ("nothing to read: it is blank",)
     rows = collection.table("passages").to_table().to_pylist()
     assert [(row["text"], row["vector"]) for row in rows] == [("", None)] * 6
-    assert "notice: 5 files: blank.pdf, dots.md, mark.txt, spaces.txt, white.png: nothing to read: it is blank" in said(
-        report
+    assert (
+        "notice: 5 files: blank.pdf, dots.md, mark.txt, spaces.txt, white.png: nothing to read: it is blank"
+        in report_text(report)
     )
     again = run(root)
     assert all(file_notice.known for file_notice in again.file_notices)
-    assert "5 unchanged files have notices from before" in said(again)
+    assert "5 unchanged files have notices from before" in report_text(again)
 
 
 def test_records_and_sheets_without_a_value_have_nothing_to_read(tmp_path: Path) -> None:
@@ -84,8 +85,8 @@ def test_records_and_sheets_without_a_value_have_nothing_to_read(tmp_path: Path)
     report = run(root)
     assert (report.added, report.failed) == (4, ())
     blank = {"keys.json", "tags.xml", "sheets.xlsx"}
-    found = {Path(found.uri).name for found in report.file_notices if found.notice == NOTHING_TO_READ}
-    assert found == blank
+    files = {Path(entry.uri).name for entry in report.file_notices if entry.notice == NOTHING_TO_READ}
+    assert files == blank
     rows = Collection.open(tmp_path / "c").table("passages").to_table().to_pylist()
     assert sorted(row["text"] for row in rows if row["text"]) == ["Sheet2\nOdin"]
 
@@ -135,7 +136,7 @@ def test_a_file_that_is_the_same_as_another_is_named_with_it(folder: Path) -> No
 def test_two_files_of_one_name_are_told_apart_by_their_folders(folder: Path) -> None:
     (folder / "sub").mkdir()
     (folder / "sub" / "gauge.txt").write_text("the gauge reads seventeen")
-    [line] = [line for line in said(run(folder)).splitlines() if line.startswith("notice: ")]
+    [line] = [line for line in report_text(run(folder)).splitlines() if line.startswith("notice: ")]
     assert sorted(line.removeprefix("notice: ").split(";")[0].split(": the same as ")) == [
         "in/gauge.txt",
         "sub/gauge.txt",
@@ -182,7 +183,9 @@ def test_files_that_exchange_their_names_exchange_their_titles(folder: Path) -> 
     assert run(folder).renamed == 2
     collection = Collection.open(folder.parent / "c")
     titles = {words: lexical_search(collection, words, 1, None)[0].id for words in ("nine", "seventeen")}
-    documents = {words: collection.document(collection.passage(found).doc_id) for words, found in titles.items()}
+    documents = {
+        words: collection.document(collection.passage(passage_id).doc_id) for words, passage_id in titles.items()
+    }
     assert {words: document.title for words, document in documents.items()} == {
         "nine": "gauge",
         "seventeen": "ferry times",
@@ -211,7 +214,7 @@ def test_what_is_a_part_of_a_renamed_file_is_renamed_with_it(folder: Path, tmp_p
     assert run(folder).gone == ()
     assert names(folder) == [["ferry_times.txt"], ["scale.txt"], ["scale.txt#letter.txt"]]
     (folder / "scale.txt").unlink()
-    assert sorted(names_of([one.uri])[0] for one in run(folder).gone) == ["scale.txt", "scale.txt#letter.txt"]
+    assert sorted(names_of([document.uri])[0] for document in run(folder).gone) == ["scale.txt", "scale.txt#letter.txt"]
 
 
 def test_a_copy_that_is_removed_leaves_the_other_name(folder: Path) -> None:
@@ -229,11 +232,11 @@ def test_a_removed_file_is_reported_and_removed_only_on_request(folder: Path) ->
     report = run(folder)
     [gone] = report.gone
     assert (names_of([gone.uri]), gone.removed) == (["gauge.txt"], False)
-    assert f"`vrag delete {gone.doc_id[:12]} -c c` removes it" in said(report)
+    assert f"`vrag delete {gone.doc_id[:12]} -c c` removes it" in report_text(report)
     assert len(names(folder)) == 2
     pruned = run(folder, prune=True)
-    assert [one.removed for one in pruned.gone] == [True]
-    assert "removed: gauge.txt" in said(pruned)
+    assert [document.removed for document in pruned.gone] == [True]
+    assert "removed: gauge.txt" in report_text(pruned)
     assert names(folder) == [["ferry_times.txt"]]
     assert lexical_search(Collection.open(folder.parent / "c"), "gauge", 5, None) == []
 
@@ -243,8 +246,8 @@ def test_a_folder_that_is_empty_of_a_sudden_is_never_pruned(folder: Path, tmp_pa
     for file in folder.iterdir():
         file.unlink()
     report = run(folder, prune=True)
-    assert [one.removed for one in report.gone] == [False, False]
-    assert "is it mounted?" in said(report)
+    assert [document.removed for document in report.gone] == [False, False]
+    assert "is it mounted?" in report_text(report)
     assert len(names(folder)) == 2
     (tmp_path / "new").mkdir()
     with pytest.raises(VragError, match="nothing to ingest in"):
@@ -258,5 +261,5 @@ def test_a_row_that_its_file_has_no_longer_is_gone(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), root / "notes.parquet")
     run(root)
     pq.write_table(pa.Table.from_pylist(rows[:2]), root / "notes.parquet")
-    assert [names_of([one.uri]) for one in run(root, prune=True).gone] == [["notes.parquet#quay"]]
+    assert [names_of([document.uri]) for document in run(root, prune=True).gone] == [["notes.parquet#quay"]]
     assert names(root) == [["notes.parquet#mole"], ["notes.parquet#pier"]]

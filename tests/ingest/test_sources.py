@@ -112,9 +112,9 @@ def test_a_folder_of_an_object_store_is_ingested_and_named_without_its_options(
     assert (report.added, report.failed) == (2, ())
     collection = Collection.open(tmp_path / "c")
     [hit] = lexical_search(collection, "harbour", 5, None)
-    found = collection.document(collection.passage(hit.id).doc_id)
-    assert (found.uri, found.title) == (f"s3://{bucket.name}/papers/deep/b.md", "b")
-    assert collection.blob_path(found.doc_id).read_text() == "the harbour is wide"
+    document = collection.document(collection.passage(hit.id).doc_id)
+    assert (document.uri, document.title) == (f"s3://{bucket.name}/papers/deep/b.md", "b")
+    assert collection.blob_path(document.doc_id).read_text() == "the harbour is wide"
     assert ingest([where], settings_for(tmp_path / "c")).skipped == 2
     with pytest.raises(VragError, match=r"missing.* does not exist"):
         list_sources([bucket.uri("missing")])
@@ -183,8 +183,8 @@ def test_what_a_folder_holds_and_is_not_taken_is_named_with_the_reason(folder: P
     }
     for number in range(5):
         (folder / f"{number}.exe").write_bytes(b"MZ")
-    said = list_sources([folder]).notices()
-    assert "left out 0.exe, 1.exe, 2.exe and 3 more: each is of a kind that is not read" in said
+    notices = list_sources([folder]).notices()
+    assert "left out 0.exe, 1.exe, 2.exe and 3 more: each is of a kind that is not read" in notices
 
 
 def test_a_folder_with_nothing_but_links_says_so(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_fault_of_the_program_costs_one_file_and_is_tried_again(
     with monkeypatch.context() as patch:
         patch.setattr(Sandbox, "probe", faulty)
         report = ingest([folder], settings_for(tmp_path / "c"))
-    assert (report.added, [one.error[:4] for one in report.failed]) == (1, ["a.md"])
+    assert (report.added, [failure.error[:4] for failure in report.failed]) == (1, ["a.md"])
     assert "fault in vrag_ray (RuntimeError)" in report.failed[0].error
     assert ingest([folder], settings_for(tmp_path / "c")).added == 1
 

@@ -147,7 +147,7 @@ def test_a_sheet_that_cannot_be_read_is_a_notice_of_its_page(tmp_path: Path) -> 
     page = saved_page(tmp_path / "in", large=" " * (MOST_SHEET_BYTES + 1))
     page.write_text(page.read_text().replace("style.css", "large.css"))
     report = ingest([page], settings_for(tmp_path / "c"))
-    assert any("large.css is left out" in found.notice for found in report.file_notices)
+    assert any("large.css is left out" in entry.notice for entry in report.file_notices)
 
 
 @pytest.mark.parametrize(

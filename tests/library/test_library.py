@@ -72,10 +72,10 @@ async def test_many_who_ask_at_once_open_the_collection_once_and_read_each_page_
     library = library_of(root)
     opened = Counted(monkeypatch, Collection, "open")
     read, drawn = Counted(monkeypatch, Sandbox, "page_text"), Counted(monkeypatch, Sandbox, "render")
-    wanted = [(doc_id, Locator(page=page)) for page in (1, 2)]
+    pages = [(doc_id, Locator(page=page)) for page in (1, 2)]
     picture = PictureRequest(doc_id, Locator(page=2), None, None, 28, 28 * 28, 100 * 28 * 28)
     try:
-        texts = await asyncio.gather(*(library.page_texts(wanted) for _ in range(ASKERS)))
+        texts = await asyncio.gather(*(library.page_texts(pages) for _ in range(ASKERS)))
         pictures = await asyncio.gather(*(library.pictures([picture]) for _ in range(ASKERS)))
     finally:
         library.close()
@@ -97,7 +97,7 @@ async def test_what_was_added_or_deleted_a_moment_ago_is_seen_by_all_who_ask_now
         new = add(root, "b.pdf", material.pdf() + b"%\n")
         opened = Counted(monkeypatch, Collection, "open")
         listings = await asyncio.gather(*(library.documents() for _ in range(ASKERS)))
-        assert {frozenset(one.doc_id for one in listed) for listed, _ in listings} == {frozenset({old, new})}
+        assert {frozenset(document.doc_id for document in listed) for listed, _ in listings} == {frozenset({old, new})}
         assert opened.calls == 1
         await library.delete(old)
         with pytest.raises(NotFoundError):

@@ -64,12 +64,12 @@ def search(root: Path, reranker: Last, top_n: int, top_k: int) -> SearchAnswer:
             """The same hits, as pieces of a text."""
 
             async def search(self, *arguments: object, **named: object) -> SearchAnswer:
-                found = await retriever.search(*arguments, **named)  # type: ignore[arg-type]
+                answer = await retriever.search(*arguments, **named)  # type: ignore[arg-type]
                 hits = tuple(
                     tuple(replace(hit, passage=replace(hit.passage, kind=PassageKind.TEXT)) for hit in result)
-                    for result in found.results
+                    for result in answer.results
                 )
-                return replace(found, results=hits)
+                return replace(answer, results=hits)
 
         try:
             return await RerankedSearch(Texts(), library, reranker, top_n).search(["apple"], top_k=top_k)

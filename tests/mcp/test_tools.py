@@ -94,21 +94,21 @@ async def test_four_read_only_tools_are_listed_with_schemas_and_the_note_on_inje
 
 async def test_search_finds_the_page_and_says_how_complete_it_is(client: Client, library: dict[str, str]):
     result = await client.call_tool("search_documents", {"query": "dredging cost of the northern basin", "top_k": 2})
-    found = SearchResult.model_validate(result.structured_content)
-    best = found.hits[0]
+    parsed = SearchResult.model_validate(result.structured_content)
+    best = parsed.hits[0]
     assert (best.title, best.doc_id, best.page) == ("harbour", library["harbour.pdf"], 2)
     assert "4.7 million" in best.text
     assert best.bbox is not None
-    assert len(found.hits) <= 2
-    assert (found.shards_ok, found.shards_total) == (1, 1)
-    assert SearchResult.model_validate_json(text_of(result)) == found
+    assert len(parsed.hits) <= 2
+    assert (parsed.shards_ok, parsed.shards_total) == (1, 1)
+    assert SearchResult.model_validate_json(text_of(result)) == parsed
     assert "kept-from-clients" not in text_of(result)
 
 
 async def test_search_is_narrowed_to_kinds(client: Client, library: dict[str, str]):
     result = await client.call_tool("search_documents", {"query": "harbour", "kinds": ["text"]})
-    found = SearchResult.model_validate(result.structured_content)
-    assert {hit.doc_id for hit in found.hits} == {library["notes.txt"]}
+    parsed = SearchResult.model_validate(result.structured_content)
+    assert {hit.doc_id for hit in parsed.hits} == {library["notes.txt"]}
 
 
 async def test_read_page_gives_the_words_of_a_page_with_their_places(client: Client, library: dict[str, str]):
@@ -177,8 +177,8 @@ async def test_ask_cites_the_right_page_and_reports_each_step_while_it_goes_on(
     assert "4.7 million" in around.text and around.bbox == pytest.approx(first.element.bbox, abs=1e-4)
     numbers = [number for number, _ in heard]
     assert numbers == sorted(set(numbers))
-    told = " ".join(message for _, message in heard)
-    assert all(f" {step} " in told for step in ("start", "search", "found", "read", "remember", "answer"))
+    messages = " ".join(message for _, message in heard)
+    assert all(f" {step} " in messages for step in ("start", "search", "found", "read", "remember", "answer"))
     with Gateway(service.base_url) as gateway:
         assert gateway.run(answer.run_id).answer == answer.answer
 
@@ -221,8 +221,8 @@ async def test_a_wrong_call_is_a_tool_error_of_one_line_that_names_input_and_rem
         arguments = {**arguments, "doc_id": library[given.strip("{}")]}
     result = await client.call_tool(tool, arguments)
     assert result.is_error
-    said = text_of(result)
-    assert len(said.splitlines()) == 1
-    assert all(word in said for word in named), said
-    assert "Traceback" not in said
-    assert "pydantic" not in said
+    text = text_of(result)
+    assert len(text.splitlines()) == 1
+    assert all(word in text for word in named), text
+    assert "Traceback" not in text
+    assert "pydantic" not in text

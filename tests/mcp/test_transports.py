@@ -128,9 +128,9 @@ async def test_a_gateway_that_is_down_is_a_tool_error_and_works_again_when_it_is
 
 async def test_shards_that_are_missing_and_their_notice_reach_the_client(gateway: httpx.AsyncClient):
     async with stdio(str(gateway.base_url)) as client:
-        found = (await client.call_tool("search_documents", {"query": "x"})).structured_content
-    assert found is not None
-    assert (found["shards_ok"], found["shards_total"], found["notices"]) == (1, 2, ["one shard is down"])
+        content = (await client.call_tool("search_documents", {"query": "x"})).structured_content
+    assert content is not None
+    assert (content["shards_ok"], content["shards_total"], content["notices"]) == (1, 2, ["one shard is down"])
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])

@@ -102,9 +102,9 @@ def test_every_worker_has_its_own_embedders_of_searches_on_its_gpu() -> None:
     weights = 2 * EMBEDDERS["Qwen/Qwen3-VL-Embedding-8B"].parameters
     searching = memory_plan(config, CARDS[24], ["Qwen/Qwen3-VL-Embedding-8B"])
     assert plain.fits and not searching.fits
-    for without, having in zip(plain.phases, searching.phases, strict=True):
-        more = 0 if having.name == "start" else weights
-        assert having.total - without.total == pytest.approx(more, abs=1), having.name
+    for plain_phase, searching_phase in zip(plain.phases, searching.phases, strict=True):
+        more = 0 if searching_phase.name == "start" else weights
+        assert searching_phase.total - plain_phase.total == pytest.approx(more, abs=1), searching_phase.name
     environment = with_changes(config.environment, {"spaces": {"text": SpaceConfig(model="BAAI/bge-m3")}})
     of_texts = memory_plan(config.model_copy(update={"environment": environment}), CARDS[24])
     assert of_texts.peak.total - plain.peak.total == pytest.approx(2 * TEXT_EMBEDDERS["BAAI/bge-m3"], abs=1)
@@ -207,8 +207,8 @@ def peak_of(part: nn.Module, run: Callable[[], Tensor]) -> float:
         made = run()
         if made.requires_grad:
             torch.autograd.backward(made.sum())
-    (found,) = tracker.get_tracker_snapshot("peak").values()
-    kinds = {str(kind).rpartition(".")[2]: size for kind, size in found.items()}
+    (sizes,) = tracker.get_tracker_snapshot("peak").values()
+    kinds = {str(kind).rpartition(".")[2]: size for kind, size in sizes.items()}
     return float(kinds["Total"] - kinds["PARAM"] - kinds["GRAD"])
 
 
@@ -230,8 +230,8 @@ def pass_over(name: str, layers: int, *, learns: bool, checkpointed: bool) -> fl
 def test_what_a_pass_keeps_is_what_torch_counts(name: str) -> None:
     """Never less than torch, and not much more."""
     planned = layer_bytes(SHAPES[name], 2)
-    one, two = (pass_over(name, layers, learns=True, checkpointed=False) for layers in (1, 2))
-    assert 0.7 * planned < two - one <= planned, "what the backward pass of a layer keeps"
+    single, double = (pass_over(name, layers, learns=True, checkpointed=False) for layers in (1, 2))
+    assert 0.7 * planned < double - single <= planned, "what the backward pass of a layer keeps"
     inputs = 2 * SHAPES[name].hidden
     assert 0.7 * planned < pass_over(name, 2, learns=True, checkpointed=True) - 2 * inputs <= WORKING * planned
     assert 0.3 * planned < pass_over(name, 2, learns=False, checkpointed=False) <= FORWARD * planned
@@ -248,5 +248,5 @@ def test_scores_take_as_many_bytes_as_planned(learns: bool) -> None:
         scorer._temperature, scorer._entropy_learns, scorer._bias = 1.0, False, torch.zeros(shape.vocabulary)
         hidden = torch.zeros(TOKENS, shape.hidden, dtype=torch.bfloat16, requires_grad=learns)
         labels = torch.zeros(TOKENS, dtype=torch.long)
-        found = peak_of(head, lambda: scorer._chunk(hidden, labels).logp)
-    assert found / TOKENS / shape.vocabulary == pytest.approx(SCORED, rel=0.02)
+        peak = peak_of(head, lambda: scorer._chunk(hidden, labels).logp)
+    assert peak / TOKENS / shape.vocabulary == pytest.approx(SCORED, rel=0.02)

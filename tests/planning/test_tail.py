@@ -40,7 +40,7 @@ def test_one_straggler_in_a_hundred_is_met_by_most_searches_of_a_hundred_shards(
 
 def test_replicas_shorten_the_wait_and_a_dead_one_lengthens_it_again():
     busy = dataclasses.replace(IDLE, qps=9, replicas=1)
-    one, two, lost = (
+    single, double, lost = (
         simulate(model, 50_000, seed=4).mean()
         for model in (
             busy,
@@ -48,8 +48,8 @@ def test_replicas_shorten_the_wait_and_a_dead_one_lengthens_it_again():
             dataclasses.replace(busy, replicas=2, lost=1),
         )
     )
-    assert two < one / 2
-    assert lost == pytest.approx(one)
+    assert double < single / 2
+    assert lost == pytest.approx(single)
 
 
 def test_the_same_seed_gives_the_same():

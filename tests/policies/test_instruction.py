@@ -81,7 +81,7 @@ def test_a_file_and_a_variable_name_it_alike(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("agent", "content", "said"),
+    ("agent", "content", "problem"),
     [
         ("vrag", None, r"agent\.instruction\.vrag: .*cannot read .*own\.txt: No such file"),
         ("vrag", b" \n", r"agent\.instruction\.vrag: .*own\.txt is empty"),
@@ -91,32 +91,32 @@ def test_a_file_and_a_variable_name_it_alike(tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_a_file_that_is_no_instruction_is_refused_by_name(
-    tmp_path: Path, agent: str, content: bytes | None, said: str
+    tmp_path: Path, agent: str, content: bytes | None, problem: str
 ) -> None:
     file = tmp_path / "own.txt"
     if content is not None:
         file.write_bytes(content)
     settings = tmp_path / "settings.yaml"
     settings.write_text(f"agent: {{instruction: {{{agent}: {file}}}}}", encoding="utf-8")
-    with pytest.raises(VragError, match=said):
+    with pytest.raises(VragError, match=problem):
         load_settings(settings)
 
 
 @pytest.mark.parametrize(
-    ("agent", "text", "said"),
+    ("agent", "text", "problem"),
     [
         ("vrag", "Answer in <answer></answer>.", r"agent\.instruction\.vrag: .*own\.txt does not name <search>"),
         ("vimrag", TAGS, r"agent\.instruction\.vimrag: .*does not name add_search_node, .*or put \{tools\} where"),
     ],
 )
 def test_an_instruction_without_what_the_protocol_needs_is_refused_at_start(
-    tmp_path: Path, agent: str, text: str, said: str
+    tmp_path: Path, agent: str, text: str, problem: str
 ) -> None:
     settings = Settings(
         openai=OpenAiConfig(base_url="http://127.0.0.1:9/v1", model="stub"),
         agent=AgentConfig.model_validate({"instruction": {agent: put(tmp_path, text)}}),
     )
-    with pytest.raises(InstructionError, match=said):
+    with pytest.raises(InstructionError, match=problem):
         ready_settings(settings)
 
 

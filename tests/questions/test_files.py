@@ -81,8 +81,8 @@ def unified(draw: st.DrawFn) -> UnifiedExample:
     )
 
 
-def many(one: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
-    return st.lists(one, min_size=1, max_size=4, unique_by=lambda example: example.uid)
+def many(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(strategy, min_size=1, max_size=4, unique_by=lambda example: example.uid)
 
 
 @settings(deadline=None)  # the disk decides how long a write takes
@@ -94,7 +94,7 @@ def test_examples_come_back_from_every_form(
     save_examples(path, made)
     # The original's rows always name their set: of examples that name none it is the file.
     default = "set" if form == ".parquet" else ""
-    named = [one.model_copy(update={"data_source": one.data_source or default}) for one in made]
+    named = [example.model_copy(update={"data_source": example.data_source or default}) for example in made]
     assert load_examples(str(path)) == tuple(named)
 
 
@@ -119,7 +119,7 @@ def test_nothing_is_lost_between_the_originals_json_and_parquet(
     write_table(folder / "b.parquet", rows)
     read = read_table(folder / "b.parquet")
     assert read == rows
-    named = [one.model_copy(update={"data_source": one.data_source or "slidevqa_train"}) for one in made]
+    named = [example.model_copy(update={"data_source": example.data_source or "slidevqa_train"}) for example in made]
     assert [row.unified for row in read] == named
     write_unified(folder / "c.json", named)
     assert load_examples(folder / "c.json") == load_examples(folder / "b.parquet")
@@ -133,11 +133,11 @@ def write_json(path: Path, *rows: object) -> Path:
 def test_the_originals_json_is_read_as_it_is(tmp_path: Path) -> None:
     assert load_examples(write_json(tmp_path / "a.json", ROW)) == (EXAMPLE,)
     document = ROW | {"meta_info": {"file_name": "a.pdf", "reference_page": 2, "doc_type": "Guidebook"}}
-    [found] = load_examples(write_json(tmp_path / "b.json", document))
-    assert (found.gold, found.kind) == ((GoldPage(file_name="a.pdf", page=2),), "Guidebook")
+    [example] = load_examples(write_json(tmp_path / "b.json", document))
+    assert (example.gold, example.kind) == ((GoldPage(file_name="a.pdf", page=2),), "Guidebook")
     bare = {name: value for name, value in ROW.items() if name != "meta_info"}
-    [found] = load_examples(write_json(tmp_path / "c.json", bare))
-    assert (found.gold, found.kind) == ((), "")
+    [example] = load_examples(write_json(tmp_path / "c.json", bare))
+    assert (example.gold, example.kind) == ((), "")
 
 
 def original_row(**changes: object) -> dict[str, object]:

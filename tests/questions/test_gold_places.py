@@ -42,8 +42,8 @@ def test_boxes_are_compared_with_the_best_that_was_seen_on_their_page() -> None:
     wide = Seen("r", 2, box=(0.0, 0.2, 1.0, 0.3))
     near = Seen("r", 2, box=(0.5, 0.2, 0.7, 0.4))
     elsewhere = Seen("r", 3, box=BOX)
-    found = region_measures([CELL], [wide, near, elsewhere])
-    assert (found["box IoU"], found["right region"]) == (pytest.approx(0.5), 1.0)
+    values = region_measures([CELL], [wide, near, elsewhere])
+    assert (values["box IoU"], values["right region"]) == (pytest.approx(0.5), 1.0)
     # The whole page is a box, and no region.
     whole = region_measures([CELL], [Seen("r", 2)])
     assert (whole["box IoU"], whole["right region"]) == (pytest.approx(0.02), 0.0)
@@ -56,9 +56,9 @@ def test_evidence_is_met_by_a_tight_box_or_by_its_element_at_half_their_union() 
     row = GoldPlace("r.pdf#p3", "r", page=3, box=(0.1, 0.1, 0.9, 0.3))
     cell = Seen("r", 3, box=(0.1, 0.1, 0.2, 0.15), element=(0.1, 0.1, 0.9, 0.35))
     wide = Seen("r", 2, box=(0.0, 0.2, 1.0, 0.3))
-    found = region_measures([CELL, row], [cell, wide, wide, Seen("r", 4)])
+    values = region_measures([CELL, row], [cell, wide, wide, Seen("r", 4)])
     # Of two gold boxes one is met; of two cited boxes one meets it. Whole pages are no boxes.
-    assert (found["evidence recall"], found["evidence precision"], found["evidence F1"]) == (0.5, 0.5, 0.5)
+    assert (values["evidence recall"], values["evidence precision"], values["evidence F1"]) == (0.5, 0.5, 0.5)
     assert region_measures([row], [Seen("r", 3, box=(0.1, 0.1, 0.2, 0.15))])["evidence recall"] == 0.0
 
 
@@ -75,8 +75,8 @@ def test_evidence_is_measured_as_citevqa_measures_it_but_for_its_own_precision()
     names = ("evidence recall", "evidence precision", "evidence F1")
 
     def measured(*cited: Seen) -> list[float]:
-        found = region_measures(gold, cited)
-        return [found[name] for name in names]
+        values = region_measures(gold, cited)
+        return [values[name] for name in names]
 
     # One of three elements is met, by one of two boxes; F1 is 2 x 1/3 x 1/2 / (5/6).
     assert measured(near, far) == pytest.approx([1 / 3, 1 / 2, 0.4])

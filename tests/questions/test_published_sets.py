@@ -83,9 +83,9 @@ def test_a_page_0_of_mmlongbench_is_left_out_and_results_say_so(tmp_path: Path) 
 def test_mmlongbench_has_its_lists_in_strings(tmp_path: Path) -> None:
     nowhere = PAPER | {"answer": "Not answerable", "evidence_pages": "[]", "evidence_sources": "[]"}
     (tmp_path / "samples.json").write_text(json.dumps([PAPER, nowhere | {"answer_format": "None"}]))
-    found = load_questions(tmp_path / "samples.json")
-    first, second = found.examples
-    assert "CC BY-NC" in found.licence
+    loaded = load_questions(tmp_path / "samples.json")
+    first, second = loaded.examples
+    assert "CC BY-NC" in loaded.licence
     assert first.gold == (GoldPage(file_name="harbours.pdf", page=3), GoldPage(file_name="harbours.pdf", page=5))
     assert (first.answer_format, first.groups["evidence"]) == (AnswerFormat.INTEGER, ("Chart", "Table"))
     assert (first.groups["hops"], second.groups) == (("several pages",), {"hops": ("none",)})
@@ -96,8 +96,11 @@ def test_slidevqa_is_read_from_lines_and_from_parquet_with_pictures(tmp_path: Pa
     pq.write_table(pa.Table.from_pylist([SLIDE | {"page_1": {"bytes": b"x" * 1000}}]), tmp_path / "test.parquet")
     lines, table = load_questions(tmp_path / "test.jsonl"), load_questions(tmp_path / "test.parquet")
     assert lines == table and "no redistribution" in lines.licence
-    [one] = lines.examples
-    assert (one.uid, one.gold) == ("slidevqa-harbour-plan_95-4", (GoldPage(file_name="harbour-plan_95.pdf", page=6),))
+    [example] = lines.examples
+    assert (example.uid, example.gold) == (
+        "slidevqa-harbour-plan_95-4",
+        (GoldPage(file_name="harbour-plan_95.pdf", page=6),),
+    )
 
 
 def test_citevqa_gives_boxes_of_necessary_elements_by_every_reading_that_its_format_leaves_open(tmp_path: Path) -> None:
@@ -186,8 +189,8 @@ def test_two_rows_of_one_index_are_refused(tmp_path: Path) -> None:
 def test_other_forms_are_read_as_they_were(tmp_path: Path) -> None:
     row = {"uid": "a", "query": "how?", "reference_answer": "so"}
     (tmp_path / "vidoseek.json").write_text(json.dumps({"examples": [row]}))
-    found = load_questions(tmp_path / "vidoseek.json")
-    assert (found.examples[0].question, found.licence) == ("how?", "ViDoSeek: Apache-2.0")
+    loaded = load_questions(tmp_path / "vidoseek.json")
+    assert (loaded.examples[0].question, loaded.licence) == ("how?", "ViDoSeek: Apache-2.0")
 
 
 def test_a_broken_row_is_named(tmp_path: Path) -> None:

@@ -61,9 +61,9 @@ def test_a_run_whose_log_no_longer_fits_goes_on_for_its_readers(tmp_path: Path):
         log.close()
         seen = [event.seq async for events in log.read(-1) for event in events]
         assert seen == [0, 1, 2]
-        kept = read_log(path)
-        assert kept is not None
-        assert [event.seq for event in kept.events] == [0]
+        logged = read_log(path)
+        assert logged is not None
+        assert [event.seq for event in logged.events] == [0]
 
     on_a_small_disk(tmp_path, read)
 

@@ -162,8 +162,8 @@ def test_an_upload_survives_the_death_of_the_service_and_ctrl_c_ends_its_child(t
         job = ended(client, job_id)
         assert (job["state"], job["errors"]) == ("done", [])
         assert client.get("/v1/documents").json()["total"] == len(many)
-        found = client.post("/v1/search", json={"query": "whale number 7", "mode": "lexical"}).json()
-        assert found["results"][0][0]["title"] == "7"
+        reply = client.post("/v1/search", json={"query": "whale number 7", "mode": "lexical"}).json()
+        assert reply["results"][0][0]["title"] == "7"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

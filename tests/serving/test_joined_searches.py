@@ -16,7 +16,7 @@ from vrag_ray.types.filters import SearchFilter
 SCOPE = SearchScope(3, HYBRID, None)
 
 
-def found(queries: Queries) -> ProfiledAnswer:
+def answer_to(queries: Queries) -> ProfiledAnswer:
     """The queries themselves as notices, so that each can be told from the others."""
     return ProfiledAnswer(
         SearchAnswer((), 1, 1, HYBRID, 1, notices=tuple(Query.of(query).text for query in queries)), "lexical"
@@ -32,14 +32,14 @@ class Retriever:
         self.fault: Exception | None = None
 
     async def search(self, groups: Sequence[Queries], scope: SearchScope) -> Sequence[ProfiledAnswer]:
-        texts = [[Query.of(one).text for one in group] for group in groups]
+        texts = [[Query.of(query).text for query in group] for group in groups]
         self.calls.append((texts, scope))
         await self.may_answer.wait()
         if self.fault is not None:
             raise self.fault
         if any("broken" in group for group in texts):
             raise ValueError("a query is broken")
-        return [found(group) for group in groups]
+        return [answer_to(group) for group in groups]
 
 
 async def settled() -> None:
@@ -48,7 +48,9 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def asked(joined: JoinedSearches, *texts: str, scope: SearchScope = SCOPE) -> list[asyncio.Task[ProfiledAnswer]]:
+async def start_searches(
+    joined: JoinedSearches, *texts: str, scope: SearchScope = SCOPE
+) -> list[asyncio.Task[ProfiledAnswer]]:
     tasks = []
     for text in texts:
         tasks.append(asyncio.create_task(joined.search([text], scope)))
@@ -60,7 +62,7 @@ def test_who_asks_alone_waits_for_nobody_and_who_comes_later_travels_together():
     async def check() -> None:
         retriever = Retriever()
         texts = [f"query {n}" for n in range(10)]
-        tasks = await asked(JoinedSearches(retriever.search), *texts)
+        tasks = await start_searches(JoinedSearches(retriever.search), *texts)
         assert [groups for groups, _ in retriever.calls] == [[[text]] for text in texts[:CALLS_AT_ONCE]]
         retriever.may_answer.set()
         answers = await asyncio.gather(*tasks)
@@ -74,7 +76,7 @@ def test_who_asks_alone_waits_for_nobody_and_who_comes_later_travels_together():
 def test_a_call_is_not_larger_than_it_may_be():
     async def check() -> None:
         retriever = Retriever()
-        tasks = await asked(
+        tasks = await start_searches(
             JoinedSearches(retriever.search), *(f"q{n}" for n in range(CALLS_AT_ONCE + MOST_TOGETHER + 1))
         )
         retriever.may_answer.set()
@@ -97,7 +99,7 @@ def test_searches_of_another_scope_go_by_themselves(other: SearchScope):
     async def check() -> None:
         retriever = Retriever()
         joined = JoinedSearches(retriever.search)
-        tasks = await asked(joined, *"abcd") + await asked(joined, *"wxyz", scope=other)
+        tasks = await start_searches(joined, *"abcd") + await start_searches(joined, *"wxyz", scope=other)
         retriever.may_answer.set()
         await asyncio.gather(*tasks)
         assert all(len({text in "wxyz" for [text] in groups}) == 1 for groups, _ in retriever.calls)
@@ -111,7 +113,9 @@ def test_searches_of_another_scope_go_by_themselves(other: SearchScope):
 def test_a_fault_of_one_query_is_told_to_who_asked_it_alone():
     async def check() -> None:
         retriever = Retriever()
-        tasks = await asked(JoinedSearches(retriever.search), *(["first"] * CALLS_AT_ONCE), "good", "broken", "fine")
+        tasks = await start_searches(
+            JoinedSearches(retriever.search), *(["first"] * CALLS_AT_ONCE), "good", "broken", "fine"
+        )
         retriever.may_answer.set()
         *_, good, broken, fine = await asyncio.gather(*tasks, return_exceptions=True)
         assert isinstance(broken, ValueError)
@@ -129,7 +133,7 @@ def test_a_retriever_that_is_full_is_not_asked_again_for_each(fault: Exception, 
     async def check() -> None:
         retriever = Retriever()
         retriever.fault = fault
-        tasks = await asked(JoinedSearches(retriever.search), *(["first"] * CALLS_AT_ONCE), "a", "b", "c")
+        tasks = await start_searches(JoinedSearches(retriever.search), *(["first"] * CALLS_AT_ONCE), "a", "b", "c")
         retriever.may_answer.set()
         assert await asyncio.gather(*tasks, return_exceptions=True) == [fault] * len(tasks)
         assert len(retriever.calls) == calls
@@ -140,7 +144,7 @@ def test_a_retriever_that_is_full_is_not_asked_again_for_each(fault: Exception, 
 def test_who_has_gone_away_is_not_searched_for_and_keeps_nobody_waiting():
     async def check() -> None:
         retriever = Retriever()
-        tasks = await asked(JoinedSearches(retriever.search), *(["first"] * CALLS_AT_ONCE), "gone", "stays")
+        tasks = await start_searches(JoinedSearches(retriever.search), *(["first"] * CALLS_AT_ONCE), "gone", "stays")
         tasks[CALLS_AT_ONCE].cancel()
         await settled()
         retriever.may_answer.set()
@@ -154,7 +158,7 @@ def test_a_picture_travels_alone():
     async def check() -> None:
         retriever = Retriever()
         joined = JoinedSearches(retriever.search)
-        tasks = await asked(joined, "first", "second", "third")
+        tasks = await start_searches(joined, "first", "second", "third")
         tasks.append(asyncio.create_task(joined.search([Query("seen", b"png")], SCOPE)))
         await settled()
         assert retriever.calls[-1][0] == [["seen"]]

@@ -37,7 +37,7 @@ def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def told(process: subprocess.Popen[str]) -> list[str]:
+def lines_of(process: subprocess.Popen[str]) -> list[str]:
     assert process.stdout is not None
     return process.stdout.readline().split()
 
@@ -52,7 +52,7 @@ def here(tmp_path: Path) -> Iterator[Owners]:
 def test_a_killed_process_is_dead_at_once_and_its_seat_is_free(
     tmp_path: Path, here: Owners, other: subprocess.Popen[str]
 ):
-    name, took = told(other)
+    name, took = lines_of(other)
     seat = Seat(tmp_path, here)
     assert took == "True"
     assert here.is_alive(name)
@@ -92,7 +92,7 @@ def test_an_owner_on_another_machine_is_alive_as_long_as_its_file_is_renewed(
 
 
 def test_of_many_that_want_a_dead_ones_seat_one_gets_it(tmp_path: Path, other: subprocess.Popen[str]):
-    told(other)
+    lines_of(other)
     other.kill()
     other.wait()
     everyone = [Owners(tmp_path) for _ in range(16)]

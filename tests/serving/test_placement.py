@@ -32,7 +32,7 @@ from vrag_ray.serving.http.security import Security
 from vrag_ray.serving.placement import local_placement, served_placement
 from vrag_ray.types import TEXT, VragError
 
-ONE = Cards((1.0,), 1)
+ONE_GPU = Cards((1.0,), 1)
 VISUAL = {"visual": SpaceConfig(model="owner/model")}
 
 
@@ -56,7 +56,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_actors_that_fill_spaces_share_a_free_gpu_and_the_collection_does_not_remember_it() -> None:
     spaces = [("visual", SpaceConfig(model="owner/a")), ("late", SpaceConfig(model="owner/b"))]
-    configs, placement = _placed(spaces, Settings(), ONE)
+    configs, placement = _placed(spaces, Settings(), ONE_GPU)
     assert [(config.num_gpus, config.device) for config in configs] == [(0.5, "auto"), (0.5, "auto")]
     assert "embedding of visual on a GPU (0.5 of it)" in placement.line
     assert configs[0].anywhere == spaces[0][1] == SpaceConfig.from_record({"model": "owner/a", "num_gpus": 0.0})
@@ -77,7 +77,7 @@ def test_a_device_that_cannot_be_had_is_refused_by_name() -> None:
         _placed(spaces, Settings(), Cards())
     refusal = r"spaces\.text\.num_gpus is 1, and minilm has no GPU code: set spaces\.text\.num_gpus to 0"
     with pytest.raises(VragError, match=refusal):
-        _placed([("text", SpaceConfig(model="minilm", num_gpus=1))], Settings(), ONE)
+        _placed([("text", SpaceConfig(model="minilm", num_gpus=1))], Settings(), ONE_GPU)
 
 
 def test_a_model_gets_one_actor_a_card_and_minilm_one_for_two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,17 +86,17 @@ def test_a_model_gets_one_actor_a_card_and_minilm_one_for_two_cores(monkeypatch:
     assert (model.num_gpus, model.actors) == (1.0, 2)
     [alone], _ = _placed([("text", SpaceConfig(model="owner/bge"))], Settings(), Cards())
     assert (alone.num_gpus, alone.actors) == (0.0, 1)
-    [minilm], placement = _placed([("text", SpaceConfig(model="minilm"))], Settings(), ONE)
+    [minilm], placement = _placed([("text", SpaceConfig(model="minilm"))], Settings(), ONE_GPU)
     assert (minilm.num_gpus, minilm.actors) == (0.0, 3)
     assert placement.notices == ("1 GPU is idle: embedding of text: minilm has no GPU code",)
-    [set_], _ = _placed([("text", SpaceConfig(model="minilm"))], Settings(ingest=IngestConfig(concurrency=5)), ONE)
+    [set_], _ = _placed([("text", SpaceConfig(model="minilm"))], Settings(ingest=IngestConfig(concurrency=5)), ONE_GPU)
     assert set_.actors == 5
 
 
 @pytest.mark.usefixtures("card")
 def test_the_retrievers_replica_and_the_shards_of_late_interaction_get_a_free_gpu(root: str) -> None:
-    found = served_placement(Settings(collection=root, spaces=VISUAL))
-    assert (found.share("serving.num_gpus"), found.share("index.num_gpus")) == (0.5, 0.5)
+    placement = served_placement(Settings(collection=root, spaces=VISUAL))
+    assert (placement.share("serving.num_gpus"), placement.share("index.num_gpus")) == (0.5, 0.5)
     two = served_placement(Settings(collection=root, spaces=VISUAL, index=IndexConfig(shards=3)))
     assert (two.share("serving.num_gpus"), two.share("index.num_gpus")) == (0.25, 0.25)
 
@@ -115,9 +115,9 @@ def test_the_retrievers_deployment_asks_serve_for_its_share(root: str) -> None:
 
 @pytest.mark.usefixtures("card")
 def test_a_language_model_that_has_the_gpu_leaves_queries_on_the_cpu_and_that_is_a_notice(root: str) -> None:
-    found = served_placement(Settings(collection=root, spaces=VISUAL, vllm=VllmConfig(model="m")))
-    assert (found.share("vllm.num_gpus"), found.share("serving.num_gpus")) == (1.0, 0.0)
-    [notice] = found.notices
+    placement = served_placement(Settings(collection=root, spaces=VISUAL, vllm=VllmConfig(model="m")))
+    assert (placement.share("vllm.num_gpus"), placement.share("serving.num_gpus")) == (1.0, 0.0)
+    [notice] = placement.notices
     assert "query embedding and search on the CPU, because no GPU is free: give every part its share" in notice
     shared = Settings(
         collection=root,
@@ -133,8 +133,8 @@ def test_a_language_model_that_has_the_gpu_leaves_queries_on_the_cpu_and_that_is
 @pytest.mark.usefixtures("card")
 def test_searching_in_this_process_uses_what_it_sees_and_says_so(root: str, tmp_path: Path) -> None:
     reranker = RerankerConfig(model="owner/reranker")
-    found = local_placement(Settings(collection=root, spaces=VISUAL, reranker=reranker))
-    assert found.line == "query embedding and reranking and search on 1 GPU"
+    placement = local_placement(Settings(collection=root, spaces=VISUAL, reranker=reranker))
+    assert placement.line == "query embedding and reranking and search on 1 GPU"
     off = local_placement(Settings(collection=root, spaces=VISUAL, gpus=0))
     assert off.line == "query embedding and search on the CPU (gpus is 0)"
     plant(tmp_path / "words", {"a": ["one"]})
@@ -193,4 +193,4 @@ def test_late_interaction_takes_a_gpu_that_its_process_has_and_falls_back_with_a
     monkeypatch.setattr(shard_index, "late_device", lambda _: None)
     plain = load_shard(files, version, [LATE], IndexConfig())
     assert by_torch.nearest("late", query, 2, None) == plain.nearest("late", query, 2, None)
-    assert TEXT not in {one.space for one in by_torch.statuses}
+    assert TEXT not in {status.space for status in by_torch.statuses}

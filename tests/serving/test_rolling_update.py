@@ -26,7 +26,7 @@ def replicas() -> dict[str, frozenset[str]]:
     names = serve.status().applications[APP_NAME].deployments
     details = _get_global_client().get_serve_details()["applications"][APP_NAME]["deployments"]
     return {
-        name: frozenset(one["replica_id"] for one in details[name]["replicas"] if one["state"] == "RUNNING")
+        name: frozenset(replica["replica_id"] for replica in details[name]["replicas"] if replica["state"] == "RUNNING")
         for name in names
     }
 

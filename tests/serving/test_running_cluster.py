@@ -97,13 +97,13 @@ def _config(target: Path, port: int, env_vars: Mapping[str, str] | None = None) 
     return target
 
 
-def _until(what: str, cluster: Cluster, *wanted: str) -> str:
+def _until(what: str, cluster: Cluster, *states: str) -> str:
     """Serve's message once the application is in one of the ``wanted`` states."""
     deadline = time.monotonic() + HANGS_AFTER_S
     state = None
     while time.monotonic() < deadline:
         state = cluster.application()
-        if state is not None and state[0] in wanted:
+        if state is not None and state[0] in states:
             return state[1]
         time.sleep(0.2)
     raise AssertionError(f"{what}: {state}")

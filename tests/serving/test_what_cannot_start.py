@@ -46,7 +46,7 @@ def test_a_model_folder_that_does_not_exist_is_refused_without_asking_a_hub(
 
 
 @pytest.mark.parametrize(
-    ("config", "gpus", "said"),
+    ("config", "gpus", "expected"),
     [
         ({}, [0.0, 0.0], "the cluster has no GPU, and a replica takes 1 "),
         ({}, [], "the cluster has no GPU"),
@@ -58,11 +58,11 @@ def test_a_model_folder_that_does_not_exist_is_refused_without_asking_a_hub(
     ],
 )
 def test_a_cluster_without_the_gpus_of_a_replica_is_said_to_lack_them(
-    config: dict[str, float], gpus: list[float], said: str
+    config: dict[str, float], gpus: list[float], expected: str
 ):
     shortage = gpu_shortage(VllmConfig.model_validate({"model": "org/name", **config}), gpus)
-    assert said in shortage
-    assert bool(shortage) == bool(said)
+    assert expected in shortage
+    assert bool(shortage) == bool(expected)
 
 
 def test_the_fault_of_a_start_is_told_without_its_stack_trace():

@@ -119,9 +119,10 @@ class Shelf:
         self.pictures_asked.append(picture)
         if self.broken_search:
             raise VragError(self.broken_search)
-        wanted = stems(query)
+        query_stems = stems(query)
         scored = [
-            replace(hit, score=hit.score + len(wanted & stems(hit.passage.text + " " + hit.title))) for hit in self.hits
+            replace(hit, score=hit.score + len(query_stems & stems(hit.passage.text + " " + hit.title)))
+            for hit in self.hits
         ]
         best = sorted((hit for hit in scored if hit.score > 0), key=lambda hit: -hit.score)[:top_k]
         ok, total = self.shards

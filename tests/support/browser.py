@@ -20,7 +20,12 @@ from vrag_ray.cli.commands.ui import launch_of
 SCREENSHOTS = "VRAG_SCREENSHOTS"
 """Folder that the journeys' screenshots go to; without it they are taken and thrown away."""
 CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
+    (
+        browser_path
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (browser_path := shutil.which(name))
+    ),
+    "",
 )
 needs_browser = pytest.mark.skipif(
     not CHROMIUM, reason="NO BROWSER: the journeys through the web interface were NOT tested; apt install chromium"

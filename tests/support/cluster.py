@@ -52,10 +52,10 @@ def ray_cluster(environment: Mapping[str, str]) -> Iterator[Cluster]:
         # It ends what it has started, one after the other.
         process.terminate()
         _, left = psutil.wait_procs([process, *started], timeout=30)
-        for one in left:
+        for child in left:
             # It may have ended since then.
             with suppress(psutil.NoSuchProcess):
-                one.kill()
+                child.kill()
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 

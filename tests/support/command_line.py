@@ -47,5 +47,5 @@ def _parse(command: Any, name: str, arguments: list[str]) -> None:
             return
         raise
     if isinstance(command, TyperGroup):
-        chosen, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
-        _parse(found, str(chosen), rest)
+        chosen, subcommand, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        _parse(subcommand, str(chosen), rest)

@@ -26,13 +26,13 @@ class Block:
     @property
     def file(self) -> str | None:
         """The file that the block is the content of: its first line is a comment with the name alone."""
-        found = _FILE.match(self.text.partition("\n")[0])
-        return found[1] if found else None
+        match = _FILE.match(self.text.partition("\n")[0])
+        return match[1] if match else None
 
 
 def blocks(path: Path) -> list[Block]:
     """All fenced blocks of a page. A mark, ``<!-- not run: reason -->``, stands on the line before the fence."""
-    found: list[Block] = []
+    collected: list[Block] = []
     opened: tuple[int, str, str] | None = None
     text: list[str] = []
     before = ""
@@ -42,20 +42,20 @@ def blocks(path: Path) -> list[Block]:
             mark = _MARK.match(before)
             opened, text = (number, fence[1], mark[1] if mark else ""), []
         elif opened is not None and line == "```":
-            found.append(Block(path.name, opened[0], opened[1], "\n".join(text), opened[2]))
+            collected.append(Block(path.name, opened[0], opened[1], "\n".join(text), opened[2]))
             opened = None
         elif opened is not None:
             text.append(line)
         before = line or before
     if opened is not None:
         raise ValueError(f"{path.name}:{opened[0]}: the block is not closed")
-    return found
+    return collected
 
 
 def indented_code(path: Path) -> list[str]:
     """Lines of indented code blocks outside of lists: commands that no test would find."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    found = []
+    commands = []
     fenced = listed = False
     for before, line in zip(["", *lines], lines, strict=False):
         if line.startswith("```"):
@@ -63,8 +63,8 @@ def indented_code(path: Path) -> list[str]:
         if line and not line.startswith(" "):
             listed = bool(re.match(r"([-*]|\d+\.) ", line))
         if not fenced and not listed and line.startswith("    ") and not before.strip():
-            found.append(line.strip())
-    return found
+            commands.append(line.strip())
+    return commands
 
 
 def commands(text: str) -> Iterator[str]:

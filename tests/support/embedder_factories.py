@@ -50,10 +50,10 @@ class ChoosyEmbedder(LetterEmbedder):
     """Refuses some texts, as a model does that reads no more than so many tokens."""
 
     def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
-        found = super().embed_passages(contents)
+        results = super().embed_passages(contents)
         return [
-            EmbedError("too long for this model") if "refused" in content.text else one
-            for content, one in zip(contents, found, strict=True)
+            EmbedError("too long for this model") if "refused" in content.text else result
+            for content, result in zip(contents, results, strict=True)
         ]
 
 

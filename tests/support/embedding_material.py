@@ -49,11 +49,11 @@ def vectors(result: Embedding | EmbedError) -> NDArray[np.float32]:
 
 def assert_agree(result: Embedding | EmbedError, expected: NDArray[np.float32]) -> None:
     """Of length 1, and ``expected`` at length 1."""
-    found = vectors(result)
+    actual = vectors(result)
     unit = expected / np.linalg.norm(expected, axis=-1, keepdims=True)
-    assert found.shape == unit.shape
-    np.testing.assert_allclose(np.linalg.norm(found, axis=-1), 1.0, atol=1e-5)
-    np.testing.assert_allclose(found, unit, atol=TOLERANCE, rtol=0)
+    assert actual.shape == unit.shape
+    np.testing.assert_allclose(np.linalg.norm(actual, axis=-1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(actual, unit, atol=TOLERANCE, rtol=0)
 
 
 def assert_order_and_neighbours_do_not_matter(embedder: Embedder, contents: Sequence[Content]) -> None:
@@ -61,10 +61,10 @@ def assert_order_and_neighbours_do_not_matter(embedder: Embedder, contents: Sequ
     mixed = [contents[0], BROKEN, *contents[1:], BROKEN]
     for embed in (embedder.embed_passages, embedder.embed_queries):
         results = embed(mixed)
-        assert [place for place, one in enumerate(results) if isinstance(one, EmbedError)] == [1, len(mixed) - 1]
+        assert [place for place, result in enumerate(results) if isinstance(result, EmbedError)] == [1, len(mixed) - 1]
         whole = [result for result in results if isinstance(result, Embedding)]
-        for content, found in zip(contents, whole, strict=True):
+        for content, embedded in zip(contents, whole, strict=True):
             alone = embed([content])[0]
             assert isinstance(alone, Embedding)
-            assert found.grid == alone.grid
-            np.testing.assert_allclose(found.vectors, alone.vectors, atol=TOLERANCE, rtol=0)
+            assert embedded.grid == alone.grid
+            np.testing.assert_allclose(embedded.vectors, alone.vectors, atol=TOLERANCE, rtol=0)

@@ -33,12 +33,12 @@ def evidence_stub(shelf: Shelf | None = None) -> Iterator[str]:
         def do_POST(self) -> None:  # noqa: N802  called by http.server
             body = self.rfile.read(int(self.headers["Content-Length"]))
             request = SearchRequest.model_validate_json(body)
-            found = asyncio.run(shelf.search(request.query or "", top_k=request.top_k, filter=None))
+            answer = asyncio.run(shelf.search(request.query or "", top_k=request.top_k, filter=None))
             response = SearchResponse(
-                results=[[search_hit(hit) for hit in hits] for hits in found.results],
+                results=[[search_hit(hit) for hit in hits] for hits in answer.results],
                 shards_ok=1,
                 shards_total=1,
-                mode=found.mode,
+                mode=answer.mode,
                 retrieval_profile="stub",
                 collection_version=1,
             )
@@ -50,9 +50,9 @@ def evidence_stub(shelf: Shelf | None = None) -> Iterator[str]:
                 page = DocumentsPage(documents=listed, total=len(listed), collection_version=1)
                 self.send(page.model_dump_json().encode(), "application/json")
                 return
-            asked = parse_qs(urlsplit(self.path).query)
-            x0, y0, x1, y1 = map(float, asked.get("bbox", ["0,0,1,1"])[0].split(","))
-            dots = float(asked["dpi"][0]) / 72
+            parameters = parse_qs(urlsplit(self.path).query)
+            x0, y0, x1, y1 = map(float, parameters.get("bbox", ["0,0,1,1"])[0].split(","))
+            dots = float(parameters["dpi"][0]) / 72
             size = (max(1, round(WIDTH * dots * (x1 - x0))), max(1, round(HEIGHT * dots * (y1 - y0))))
             buffer = io.BytesIO()
             Image.new("L", size, 200).save(buffer, "PNG")

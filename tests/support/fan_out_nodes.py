@@ -72,14 +72,14 @@ class PacedShard(shard_pool.IndexShard):
     def nearest(self, *arguments: Any) -> list[list[tuple[str, float]]]:
         with self._one_at_a_time:
             began = time.perf_counter()
-            found = super().nearest(*arguments)
+            result = super().nearest(*arguments)
             straggles = self._drawn.random() < WHOLE.stragglers
             rest = WHOLE.scan_s * (WHOLE.straggler_factor if straggles else 1) - (time.perf_counter() - began)
             time.sleep(max(0.0, rest))
-            return found
+            return result
 
 
-async def _asked(pool: shard_pool.ShardPool, seed: int) -> list[float]:
+async def _search_times(pool: shard_pool.ShardPool, seed: int) -> list[float]:
     drawn = random.Random(seed)
     query: QueryVectors = [np.eye(1, DIM, dtype=np.float32)]
     seconds: list[float] = []
@@ -104,24 +104,24 @@ async def _asked(pool: shard_pool.ShardPool, seed: int) -> list[float]:
 async def _measured(kill: Callable[[], int], root: str) -> dict[str, Any]:
     pool = shard_pool.ShardPool(root, CONFIG)
     await pool.load(1, [SpaceSpec(TEXT, EMBEDDER)])
-    whole = await _asked(pool, seed=1)
+    whole = await _search_times(pool, seed=1)
     lost = await asyncio.to_thread(kill)
     # Each replica is asked, so that the pool knows of those that are gone before anything is measured.
     for _ in range(4 * WHOLE.replicas):
         await pool.nearest(1, TEXT, [np.eye(1, DIM, dtype=np.float32)], 3, None)
-    return {"whole": whole, "degraded": await _asked(pool, seed=2), "lost": lost}
+    return {"whole": whole, "degraded": await _search_times(pool, seed=2), "lost": lost}
 
 
 def _shards_by_node() -> dict[str, list[str]]:
     """The names of the shards whose replicas are on each node."""
     from ray._private.state import actors
 
-    found: dict[str, list[str]] = {}
+    by_node: dict[str, list[str]] = {}
     for actor in actors().values():
         name = str(actor["Name"])
         if "-shard-" in name and actor["State"] == "ALIVE":
-            found.setdefault(str(actor["Address"]["NodeID"]), []).append(name.rpartition("-")[0])
-    return found
+            by_node.setdefault(str(actor["Address"]["NodeID"]), []).append(name.rpartition("-")[0])
+    return by_node
 
 
 def main() -> None:

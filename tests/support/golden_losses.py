@@ -28,13 +28,13 @@ def golden_batch(theta: torch.Tensor) -> dict[str, torch.Tensor]:
     """The rollouts as the arguments of ``policy_loss``, three tokens wide, for a policy that is one logit vector."""
     rewards = torch.tensor([[reward for reward, _ in ROLLOUTS]], dtype=torch.float64)
     advantage = group_advantages(rewards)[0]
-    segments = [(tokens, kept, advantage[g]) for g, (_, parts) in enumerate(ROLLOUTS) for tokens, kept in parts]
+    segments = [(tokens, keep, advantage[g]) for g, (_, parts) in enumerate(ROLLOUTS) for tokens, keep in parts]
     new, old = torch.log_softmax(theta, 0), torch.log_softmax(torch.zeros(3, dtype=torch.float64), 0)
     padded = torch.tensor([tokens + [0] * (3 - len(tokens)) for tokens, *_ in segments])
     return {
         "logp_new": new[padded],
         "logp_old": old[padded],
-        "advantages": torch.stack([one for *_, one in segments]),
+        "advantages": torch.stack([value for *_, value in segments]),
         "token_mask": torch.tensor([[1] * len(tokens) + [0] * (3 - len(tokens)) for tokens, *_ in segments]),
-        "keep": torch.tensor([kept for _, kept, _ in segments]),
+        "keep": torch.tensor([keep for _, keep, _ in segments]),
     }

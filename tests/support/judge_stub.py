@@ -19,7 +19,7 @@ Body = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Said:
+class JudgeReply:
     """One reply. ``hold`` keeps it back until it is set; ``raw`` is sent in place of a chat completion."""
 
     text: str | None = ""
@@ -40,7 +40,7 @@ class JudgeStub:
 
 
 @contextmanager
-def judge_stub(respond: Callable[[Body, int], Said | str]) -> Iterator[JudgeStub]:
+def judge_stub(respond: Callable[[Body, int], JudgeReply | str]) -> Iterator[JudgeStub]:
     """``respond`` makes the reply from a request's body and the number of requests before it."""
     lock = threading.Lock()
 
@@ -52,17 +52,17 @@ def judge_stub(respond: Callable[[Body, int], Said | str]) -> Iterator[JudgeStub
                 stub.requests.append(body)
                 stub.busy += 1
                 stub.busiest = max(stub.busiest, stub.busy)
-            said = respond(body, number)
-            said = Said(said) if isinstance(said, str) else said
-            if said.hold is not None:
-                said.hold.wait(HANGS_AFTER_S)
+            reply = respond(body, number)
+            reply = JudgeReply(reply) if isinstance(reply, str) else reply
+            if reply.hold is not None:
+                reply.hold.wait(HANGS_AFTER_S)
             with lock:
                 stub.busy -= 1
-            message = {"role": "assistant", "content": said.text}
-            whole = {"object": "chat.completion", "choices": [{"message": message, "finish_reason": said.finish}]}
+            message = {"role": "assistant", "content": reply.text}
+            whole = {"object": "chat.completion", "choices": [{"message": message, "finish_reason": reply.finish}]}
             refusal = {"error": {"message": "the stub refuses"}}
-            text = said.raw if said.raw is not None else json.dumps(whole if said.status == 200 else refusal)
-            self.send(text.encode(), "application/json", said.status)
+            text = reply.raw if reply.raw is not None else json.dumps(whole if reply.status == 200 else refusal)
+            self.send(text.encode(), "application/json", reply.status)
 
     with loopback_server(Handler) as address:
         stub = JudgeStub(f"{address}/v1")

@@ -40,7 +40,7 @@ class Place:
     def write_validation(self) -> None:
         """The held-out questions, each from one of ``SOURCES``."""
         sources = cycle(SOURCES)
-        named = [one.model_copy(update={"data_source": next(sources)}) for one in self.mosaic.validation]
+        named = [example.model_copy(update={"data_source": next(sources)}) for example in self.mosaic.validation]
         save_examples(self.root / VALIDATION, named)
 
     def sft(self, **values: object) -> SFTConfig:
@@ -95,6 +95,6 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
-def alike(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+def alike(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
     """To the last bit."""
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)

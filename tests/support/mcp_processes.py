@@ -31,9 +31,9 @@ def listening(url: str, *options: str, **env: str) -> Iterator[str]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **env})
     assert process.stdout is not None
     try:
-        found = re.search(r"at (http://\S+/mcp);", process.stdout.readline())
-        assert found, "the server did not start"
-        yield found[1]
+        match = re.search(r"at (http://\S+/mcp);", process.stdout.readline())
+        assert match, "the server did not start"
+        yield match[1]
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=HANGS_AFTER_S) == 0
         assert process.stdout.read() == ""
@@ -65,7 +65,7 @@ async def open_door(port: int, target: int) -> AsyncIterator[None]:
 
     async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far_reader, far_writer = await asyncio.open_connection("127.0.0.1", target)
-        tasks.update(asyncio.ensure_future(one) for one in (pump(reader, far_writer), pump(far_reader, writer)))
+        tasks.update(asyncio.ensure_future(pumping) for pumping in (pump(reader, far_writer), pump(far_reader, writer)))
 
     server = await asyncio.start_server(connect, "127.0.0.1", port)
     try:

@@ -23,11 +23,11 @@ def call(folder: Path, *parts: str | bytes, reply: str = "red") -> Call:
 
 def calls_of(folder: Path) -> list[Call]:
     """Texts alone, one picture, several of different sizes, the same one twice in a prompt and in two prompts."""
-    one, wide, small = noise_png(112, 112), noise_png(224, 56), noise_png(56, 56)
+    square, wide, small = noise_png(112, 112), noise_png(224, 56), noise_png(56, 56)
     return [
         call(folder, "What colour is cell b2?"),
-        call(folder, one, "What colour?", reply="c2 blue"),
-        call(folder, "Look", wide, "and", small, "and", one, reply="amber falcon or calm otter"),
-        call(folder, one, "again", one),
+        call(folder, square, "What colour?", reply="c2 blue"),
+        call(folder, "Look", wide, "and", small, "and", square, reply="amber falcon or calm otter"),
+        call(folder, square, "again", square),
         call(folder, "none of it"),
     ]

@@ -113,8 +113,8 @@ def context(
 
 def tasks(count: int) -> list[Task]:
     """Training questions, of each kind in turn."""
-    by_kind = {kind: [one for one in world().train if one.kind == kind] for kind in Kind}
-    examples = [one for row in zip(*by_kind.values(), strict=False) for one in row]
+    by_kind = {kind: [example for example in world().train if example.kind == kind] for kind in Kind}
+    examples = [example for row in zip(*by_kind.values(), strict=False) for example in row]
     return [Task(example, tuple(map(_gold_place, example.gold))) for example in examples[:count]]
 
 
@@ -282,7 +282,7 @@ class School:
 
         def keep(stepping: torch.optim.Optimizer, *_: object) -> None:
             own = [parameter for group in stepping.param_groups for parameter in group["params"]]
-            gradients.append({names[id(one)]: one.grad.clone() for one in own})
+            gradients.append({names[id(parameter)]: parameter.grad.clone() for parameter in own})
 
         hook = register_optimizer_step_pre_hook(keep)
         try:
@@ -291,11 +291,11 @@ class School:
             hook.remove()
 
 
-def apart(one: Gradients, other: Gradients) -> float:
+def apart(left: Gradients, right: Gradients) -> float:
     """How far the gradients differ, in shares of the whole gradient."""
-    assert one.keys() == other.keys()
-    difference = torch.stack([(one[name] - other[name]).norm() for name in one]).norm()
-    return float(difference / torch.stack([value.norm() for value in other.values()]).norm())
+    assert left.keys() == right.keys()
+    difference = torch.stack([(left[name] - right[name]).norm() for name in left]).norm()
+    return float(difference / torch.stack([value.norm() for value in right.values()]).norm())
 
 
 def recipe(name: str, **changes: object) -> Algorithm:

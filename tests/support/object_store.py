@@ -25,8 +25,8 @@ class Bucket:
         from pyarrow import fs
 
         store, root = fs.FileSystem.from_uri(self.uri(path))
-        found = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
-        return sorted(info.path.removeprefix(f"{root}/") for info in found if info.type == fs.FileType.File)
+        entries = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+        return sorted(info.path.removeprefix(f"{root}/") for info in entries if info.type == fs.FileType.File)
 
     def download(self, path: str, target: Path) -> Path:
         """Copy the folder ``path`` to ``target``."""

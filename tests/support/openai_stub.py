@@ -78,8 +78,8 @@ def openai_stub(respond: Respond, owner: str = "") -> Iterator[Stub]:
                 stub.busy += 1
                 stub.busiest = max(stub.busiest, stub.busy)
             try:
-                said = respond(body, number)
-                self._reply(Say(said) if isinstance(said, str) else said)
+                reply = respond(body, number)
+                self._reply(Say(reply) if isinstance(reply, str) else reply)
             except OSError:
                 with lock:
                     stub.left += 1
@@ -165,12 +165,12 @@ def _pieces(text: str) -> list[str]:
 
 def texts_of(body: Body) -> list[str]:
     """The words of every message of a request."""
-    found = []
+    texts = []
     for message in body["messages"]:
         content = message["content"]
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        found.append("".join(part.get("text", "") for part in parts))
-    return found
+        texts.append("".join(part.get("text", "") for part in parts))
+    return texts
 
 
 def images_of(body: Body) -> list[str]:

@@ -76,8 +76,8 @@ class MeanColourEmbedder(ColourEmbedder):
         return _mean(super()._words(text))
 
     def _picture(self, png: bytes | None) -> Embedding | EmbedError:
-        found = super()._picture(png)
-        return found if isinstance(found, EmbedError) else _mean(found)
+        result = super()._picture(png)
+        return result if isinstance(result, EmbedError) else _mean(result)
 
 
 def colours(config: SpaceConfig) -> ColourEmbedder:
@@ -146,8 +146,8 @@ def plant_space(root: Path, name: str, rows: Sequence[StoredVectors], *, dim: in
         writer.publish("vectors")
 
 
-def _mean(found: Embedding) -> Embedding:
-    return Embedding(_unit(found.vectors.mean(axis=0, keepdims=True)))
+def _mean(embedding: Embedding) -> Embedding:
+    return Embedding(_unit(embedding.vectors.mean(axis=0, keepdims=True)))
 
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -165,22 +165,23 @@ class CountedEmbedder(ColourEmbedder):
     pictures = PictureSpec(patch=8, min_pixels=SIDE * SIDE, max_pixels=SIDE * SIDE, side=SIDE, max_frames=3)
 
     def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
-        found: list[Embedding | EmbedError] = []
+        results: list[Embedding | EmbedError] = []
         for content in contents:
             if content.modality is Modality.TEXT:
-                found.append(self._words(content.text))
+                results.append(self._words(content.text))
             elif content.modality is Modality.CLIP:
                 frames = [self._picture(frame) for frame in content.frames]
-                found.append(
+                results.append(
                     Embedding(np.concatenate([frame.vectors for frame in frames if isinstance(frame, Embedding)]))
                 )
             else:
-                one = self._picture(content.picture)
+                result = self._picture(content.picture)
                 yellow = (
-                    isinstance(one, Embedding) and float(one.vectors[0] @ _unit(np.array([[255.0, 255, 0]]))[0]) > 0.99
+                    isinstance(result, Embedding)
+                    and float(result.vectors[0] @ _unit(np.array([[255.0, 255, 0]]))[0]) > 0.99
                 )
-                found.append(EmbedError("a yellow corner") if yellow else one)
-        return found
+                results.append(EmbedError("a yellow corner") if yellow else result)
+        return results
 
 
 def everything(config: SpaceConfig) -> CountedEmbedder:
@@ -195,11 +196,11 @@ class BrittleEmbedder(ColourEmbedder):
     """Breaks, as a card that is lost does, at the first blue page."""
 
     def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
-        found = super().embed_passages(contents)
+        results = super().embed_passages(contents)
         blue = self._words("blue").vectors[0]
-        if any(isinstance(one, Embedding) and float(one.vectors[0] @ blue) > 0.99 for one in found):
+        if any(isinstance(result, Embedding) and float(result.vectors[0] @ blue) > 0.99 for result in results):
             raise RuntimeError("the card is gone")
-        return found
+        return results
 
 
 def brittle(config: SpaceConfig) -> BrittleEmbedder:
@@ -242,9 +243,9 @@ def add_space(writer: CollectionWriter, name: str, pictures: dict[str, bytes], p
     )
     rows = []
     for document, png in pictures.items():
-        [found] = embedder.embed_passages([Content(picture=png)])
-        assert isinstance(found, Embedding)
-        rows.append(stored_vectors(document, 1, found.vectors, grid=found.grid, phash=phashes.get(document)))
+        [embedded] = embedder.embed_passages([Content(picture=png)])
+        assert isinstance(embedded, Embedding)
+        rows.append(stored_vectors(document, 1, embedded.vectors, grid=embedded.grid, phash=phashes.get(document)))
     writer.spaces.add(name, vectors_table(rows))
 
 

@@ -10,7 +10,7 @@ import psutil
 def children_called(command: str) -> list[psutil.Process]:
     """Those whose command line or name contains ``command``."""
 
-    def found() -> Iterator[psutil.Process]:
+    def matching() -> Iterator[psutil.Process]:
         for child in psutil.Process().children(recursive=True):
             try:
                 if command in " ".join(child.cmdline()) or command in child.name():
@@ -18,4 +18,4 @@ def children_called(command: str) -> list[psutil.Process]:
             except psutil.NoSuchProcess:  # A zombie is one, too.
                 continue
 
-    return list(found())
+    return list(matching())

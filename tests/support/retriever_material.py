@@ -38,7 +38,7 @@ def questions(count: int) -> tuple[str, ...]:
     )
 
 
-def asked(count: int) -> list[Content]:
+def contents_of(count: int) -> list[Content]:
     return [Content(text=text) for text in questions(count)]
 
 

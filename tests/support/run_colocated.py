@@ -55,14 +55,14 @@ async def main(model: str) -> None:
 
     async def talk(number: int) -> list[int]:
         """Each turn is asked with the reply to the last one."""
-        said: tuple[int, ...] = (50,)
+        tokens: tuple[int, ...] = (50,)
         for turn in range(TURNS):
             drawn = Sampling(max_tokens=4 + number, temperature=1.0, seed=100 * number + turn)
-            async with aclosing(engine.generate(TokenRequest(said, (), drawn))) as pieces:
+            async with aclosing(engine.generate(TokenRequest(tokens, (), drawn))) as pieces:
                 done = [piece async for piece in pieces][-1]
             assert isinstance(done, Completion)
-            said = (*said, *done.token_ids)
-        return list(said)
+            tokens = (*tokens, *done.token_ids)
+        return list(tokens)
 
     try:
         await reply(replace(prompt, prompt_ids=(*picture, *picture, *[50] * (LONGEST - 10))))
@@ -77,9 +77,9 @@ async def main(model: str) -> None:
     engine._engine.reset_encoder_cache()
     await reply(prompt)
     turns = await _turns(engine, model, reply, prompt)
-    kept = _renderings(engine, prompt)
+    renderings = _renderings(engine, prompt)
     # Whoever names words to stop at has them put together by vLLM, token by token.
-    told = [(await words(seed, ("never said",)), await words(seed, ())) for seed in range(16)]
+    worded = [(await words(seed, ("never said",)), await words(seed, ())) for seed in range(16)]
     alone = [await talk(number) for number in range(TALKS)]
     crowd = [asyncio.create_task(talk(number)) for number in range(TALKS)]
     left = asyncio.create_task(talk(TALKS))
@@ -104,8 +104,8 @@ async def main(model: str) -> None:
         "turns": turns,
         "refused": refused,
         "replies": replies,
-        "kept": kept,
-        "words": told,
+        "kept": renderings,
+        "words": worded,
         "talks": talks,
         "fault": fault,
     }
@@ -174,7 +174,7 @@ def _renderings(engine: ColocatedEngine, prompt: TokenRequest) -> dict[str, list
 
     renderer.render_cmpl = counted  # type: ignore[method-assign,assignment]
 
-    def asked(prompts: RenderedPrompts, *requests: TokenRequest) -> list[int]:
+    def renders_after(prompts: RenderedPrompts, *requests: TokenRequest) -> list[int]:
         times[0] = 0
         return [times[0] for request in requests if prompts.rendered(request)]
 
@@ -182,18 +182,20 @@ def _renderings(engine: ColocatedEngine, prompt: TokenRequest) -> dict[str, list
     words, swapped = TokenRequest((50, 51)), replace(prompt, images=prompt.images[::-1])
     whole = len(RenderedPrompts(renderer).rendered(prompt)["prompt_token_ids"])
     forgetful = RenderedPrompts(renderer)
-    seen = asked(forgetful, prompt, again, swapped, words, prompt, words)
+    seen = renders_after(forgetful, prompt, again, swapped, words, prompt, words)
     forgetful.forget()
-    told = {
+    counts = {
         "seen": seen,
-        "forgotten": asked(forgetful, prompt, prompt),
-        "room for both": asked(RenderedPrompts(renderer, whole + 2), prompt, words, prompt, words),
-        "room for one": asked(RenderedPrompts(renderer, whole + 1), prompt, words, words, prompt, prompt),
-        "room for none": asked(RenderedPrompts(renderer, 1), prompt, prompt, words, words, prompt),
-        "the longest unused goes": asked(RenderedPrompts(renderer, whole + 2), words, prompt, words, swapped, words),
+        "forgotten": renders_after(forgetful, prompt, prompt),
+        "room for both": renders_after(RenderedPrompts(renderer, whole + 2), prompt, words, prompt, words),
+        "room for one": renders_after(RenderedPrompts(renderer, whole + 1), prompt, words, words, prompt, prompt),
+        "room for none": renders_after(RenderedPrompts(renderer, 1), prompt, prompt, words, words, prompt),
+        "the longest unused goes": renders_after(
+            RenderedPrompts(renderer, whole + 2), words, prompt, words, swapped, words
+        ),
     }
     renderer.render_cmpl = render  # type: ignore[method-assign]
-    return told
+    return counts
 
 
 if __name__ == "__main__":

@@ -29,20 +29,20 @@ def main(folders: list[str]) -> None:
     print(json.dumps(reports), flush=True)
 
 
-def _cosines(one: Embedder, other: Embedder) -> dict[str, list[float | str]]:
+def _cosines(first: Embedder, second: Embedder) -> dict[str, list[float | str]]:
     contents = [Content("what colour is the circle"), BROKEN, Content("red"), Content("a table " * 30)]
     pages = [BROKEN, picture_content(112, 84, 1), picture_content(448, 320, 2)]
     clips = [clip_content((0.0, 1.0, 2.5)), clip_content((0.0, 2.0, 4.0, 6.0))]
-    found = {"queries": _compared(one.embed_queries(contents), other.embed_queries(contents))}
-    if Modality.PICTURE in one.modalities:
+    cosines = {"queries": _compared(first.embed_queries(contents), second.embed_queries(contents))}
+    if Modality.PICTURE in first.modalities:
         shown = [*pages, *clips]
-        found["passages"] = _compared(one.embed_passages(shown), other.embed_passages(shown))
-    return found
+        cosines["passages"] = _compared(first.embed_passages(shown), second.embed_passages(shown))
+    return cosines
 
 
-def _compared(one: list[Embedding | EmbedError], other: list[Embedding | EmbedError]) -> list[float | str]:
+def _compared(first: list[Embedding | EmbedError], second: list[Embedding | EmbedError]) -> list[float | str]:
     rows: list[float | str] = []
-    for left, right in zip(one, other, strict=True):
+    for left, right in zip(first, second, strict=True):
         if isinstance(left, Embedding) and isinstance(right, Embedding):
             assert left.grid == right.grid
             assert left.vectors.shape == right.vectors.shape

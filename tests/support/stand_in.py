@@ -259,8 +259,8 @@ class StandInSearch:
             heatmaps=self._of.heatmaps,
         )
         beside = [replace(state, collection=name) for name in self._of.beside]
-        waits = [one.collection in self._of.starting for one in beside]
-        late = [replace(one, ready=False, why="starting") for one in beside]
+        waits = [state.collection in self._of.starting for state in beside]
+        late = [replace(state, ready=False, why="starting") for state in beside]
         beside = [second if wait else first for first, second, wait in zip(beside, late, waits, strict=True)]
         return (state, *beside)
 

@@ -106,9 +106,9 @@ class Stranger:
         deadline = time.monotonic() + STARTS_WITHIN_S
         awaited = (port, INTERFACE_PORT) if "vrag up" in command else (port,)
         while not all(map(_is_ready, awaited)):
-            said = log.read_text(encoding="utf-8", errors="replace")
-            assert process.poll() is None, f"{command}\nended with {process.returncode}\n{said}"
-            assert time.monotonic() < deadline, f"{command}\nwas not ready in {STARTS_WITHIN_S:g} s\n{said}"
+            output = log.read_text(encoding="utf-8", errors="replace")
+            assert process.poll() is None, f"{command}\nended with {process.returncode}\n{output}"
+            assert time.monotonic() < deadline, f"{command}\nwas not ready in {STARTS_WITHIN_S:g} s\n{output}"
             time.sleep(0.2)
 
     def _stop(self, port: int) -> None:

@@ -54,21 +54,21 @@ class Actor:
         self.hold = threading.Event()
 
     def __call__(self, body: Body, number: int) -> Say | str:
-        told = "\n".join(texts_of(body))
-        if "wait for me" in told:
+        text = "\n".join(texts_of(body))
+        if "wait for me" in text:
             return Say("thinking " * 4000, delay_s=0.005)
-        if "<search>" in told:
+        if "<search>" in text:
             return self._tags(body)
-        if "break down" in told and not self.hold.is_set():
+        if "break down" in text and not self.hold.is_set():
             self.hold.set()
             return Say(GRAPH.render(SCRIPT[0]), cut_after=4)
-        return Say(GRAPH.render(SCRIPT[self._step(told)]), reasoning="let me see")
+        return Say(GRAPH.render(SCRIPT[self._step(text)]), reasoning="let me see")
 
     @staticmethod
-    def _step(told: str) -> int:
-        memorised = sum(f'"{name}#1"' in told for name in ("quay", "charging", "blade"))
-        if "<tool_response>" in told:
-            return (2 if "part of Picture 1" in told else 1, 4, 6)[memorised]
+    def _step(text: str) -> int:
+        memorised = sum(f'"{name}#1"' in text for name in ("quay", "charging", "blade"))
+        if "<tool_response>" in text:
+            return (2 if "part of Picture 1" in text else 1, 4, 6)[memorised]
         return (0, 3, 5, 7)[memorised]
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""A gateway of one document and told runs, on a real port in a thread of its own: the app talks to it in tests."""
+"""A gateway of one document and scripted runs, on a real port in a thread of its own: the app talks to it in tests."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ class Stage:
     left: dict[str, float] = field(default_factory=dict)
 
 
-class ToldRun:
+class ScriptedRun:
     """A run whose events are known before."""
 
     def __init__(self, run_id: str, request: RunRequest, stage: Stage) -> None:
         first = stage.events[0].model_copy(update={"run_id": run_id, "question": request.question})
         self._events = [first, *stage.events[1:]]
-        self._told: list[Event] = []
+        self._sent: list[Event] = []
         self._picture: PictureRef | None = None
         self._request, self._run_id, self._stage = request, run_id, stage
 
-    def asked_with(self, picture: QuestionPicture | None) -> ToldRun:
+    def asked_with(self, picture: QuestionPicture | None) -> ScriptedRun:
         """The same run, about a picture."""
         if picture is not None:
             self._picture = PictureRef(sha256=picture.sha256, size=picture.size)
@@ -66,12 +66,12 @@ class ToldRun:
         for number, event in enumerate(self._events):
             if number == self._stage.pause:
                 await asyncio.to_thread(self._stage.go.wait)
-            self._told.append(event)
+            self._sent.append(event)
             yield event
 
     def record(self) -> RunRecord:
-        end = next((event for event in self._told if isinstance(event, AnswerEvent)), None)
-        view = view_of(self._told)
+        end = next((event for event in self._sent if isinstance(event, AnswerEvent)), None)
+        view = view_of(self._sent)
         return RunRecord(
             run_id=self._run_id,
             question=self._request.question,
@@ -85,20 +85,20 @@ class ToldRun:
             graph=view.graph,
             steps=len(view.steps),
             corrections=0,
-            events=tuple(self._told),
+            events=tuple(self._sent),
             timings=Timings(total=1.0),
             usage={},
         )
 
 
-class ToldGateway(StandIn):
-    """The stand-in with told runs and pages that are pictures."""
+class ScriptedGateway(StandIn):
+    """The stand-in with scripted runs and pages that are pictures."""
 
-    def __init__(self, folder: Path, stage: Stage, told_run: type[ToldRun]) -> None:
+    def __init__(self, folder: Path, stage: Stage, make_run: type[ScriptedRun]) -> None:
         super().__init__(folder)
         self.runs = RunService(
             RunStore(folder, keep=50),
-            lambda run_id, request, picture: told_run(run_id, request, stage).asked_with(picture),
+            lambda run_id, request, picture: make_run(run_id, request, stage).asked_with(picture),
             max_concurrent=8,
             default_deadline_s=60.0,
             default_agent=self.default_agent,
@@ -122,22 +122,24 @@ def page_picture(page: int) -> bytes:
 
 
 @dataclass
-class Told:
+class ServedGateway:
     """A running gateway."""
 
     url: str
-    backend: ToldGateway
+    backend: ScriptedGateway
     stage: Stage
 
 
 @contextmanager
-def told_gateway(folder: Path, stage: Stage, port: int = 0, *, told_run: type[ToldRun] = ToldRun) -> Iterator[Told]:
+def scripted_gateway(
+    folder: Path, stage: Stage, port: int = 0, *, make_run: type[ScriptedRun] = ScriptedRun
+) -> Iterator[ServedGateway]:
     """Serves until the block ends, in mid-run where a run is waiting; then connections are refused."""
     up, down, closed = threading.Event(), threading.Event(), threading.Event()
-    told: list[Told] = []
+    running: list[ServedGateway] = []
 
     async def serve() -> None:
-        backend = ToldGateway(folder / "runs", stage, told_run)
+        backend = ScriptedGateway(folder / "runs", stage, make_run)
         api = create_api(ServedSystem(backend.parts, folder / "uploads"), ServingConfig(), Security())
         settings = uvicorn.Config(api, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1)
         settings.load()
@@ -145,7 +147,7 @@ def told_gateway(folder: Path, stage: Stage, port: int = 0, *, told_run: type[To
         server.lifespan = settings.lifespan_class(settings)
         await server.startup()
         bound = server.servers[0].sockets[0].getsockname()[1]
-        told.append(Told(f"http://127.0.0.1:{bound}", backend, stage))
+        running.append(ServedGateway(f"http://127.0.0.1:{bound}", backend, stage))
         up.set()
         await asyncio.to_thread(down.wait)
         await server.shutdown()
@@ -155,7 +157,7 @@ def told_gateway(folder: Path, stage: Stage, port: int = 0, *, told_run: type[To
     thread.start()
     assert up.wait(HANGS_AFTER_S)
     try:
-        yield told[0]
+        yield running[0]
     finally:
         down.set()
         assert closed.wait(HANGS_AFTER_S)
@@ -163,4 +165,4 @@ def told_gateway(folder: Path, stage: Stage, port: int = 0, *, told_run: type[To
         thread.join(20)
 
 
-__all__ = ["DOC_ID", "PAGE_SIZE", "Stage", "Told", "ToldGateway", "page_picture", "told_gateway"]
+__all__ = ["DOC_ID", "PAGE_SIZE", "Stage", "ServedGateway", "ScriptedGateway", "page_picture", "scripted_gateway"]

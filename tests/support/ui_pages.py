@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.support.paths import ROOT
 from tests.support.patience import HANGS_AFTER_S
-from tests.support.ui_gateway import Told
+from tests.support.ui_gateway import ServedGateway
 from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import RunRequest
 
@@ -26,7 +26,7 @@ def opened_page(**query: str) -> AppTest:
 
 def pictures_on(app: AppTest) -> list[str]:
     """What stands for each picture where it cannot be seen; thumbnails and the graph left out."""
-    names = [image.alt for one in app.get("image") for image in one.proto.imgs]
+    names = [image.alt for element in app.get("image") for image in element.proto.imgs]
     return [name for name in names if not name.startswith(("Thumbnail", "Memory graph", "Closer look"))]
 
 
@@ -37,6 +37,6 @@ def texts(app: AppTest) -> str:
     return "\n".join(whole).replace("\\", "").replace("\N{WORD JOINER}", "")
 
 
-def finished(told: Told, run_id: str = RUN, question: str = "How many?") -> None:
-    with Client(told.url) as client:
+def finished(served: ServedGateway, run_id: str = RUN, question: str = "How many?") -> None:
+    with Client(served.url) as client:
         list(client.events(RunRequest(question=question, run_id=run_id)))

@@ -41,7 +41,7 @@ def item(page: int, *, title: str = "report", box: Box | None = None) -> MemoryI
     )
 
 
-def found(page: int, title: str = "report") -> FoundItem:
+def found_item(page: int, title: str = "report") -> FoundItem:
     return FoundItem(
         information_id=f"Picture {page}",
         doc_id=DOC,
@@ -85,7 +85,7 @@ def story(searches: int = 2, *, run_id: str = "run-0001", title: str = "report",
                 step=step,
                 node_id=node,
                 query=f"query {number}",
-                results=(found(number, title),),
+                results=(found_item(number, title),),
                 shards_ok=1,
                 shards_total=1,
                 collection_version=1,
@@ -96,19 +96,21 @@ def story(searches: int = 2, *, run_id: str = "run-0001", title: str = "report",
                 step=step + 1,
                 total_pixels=1_000_000,
                 kept=tuple(
-                    Allotment(node_id=f"n{one}", index=0, energy=0.5, pixels=1_000_000 // number)
-                    for one in range(1, number + 1)
+                    Allotment(node_id=f"n{step}", index=0, energy=0.5, pixels=1_000_000 // number)
+                    for step in range(1, number + 1)
                 ),
                 steps_left=40 - step,
             ),
         ]
         parent = node
     last = 2 * searches + 1
-    kept = tuple(Allotment(node_id=f"n{one}", index=0, energy=0.5, pixels=10_000) for one in range(2, searches + 1))
+    allotments = tuple(
+        Allotment(node_id=f"n{step}", index=0, energy=0.5, pixels=10_000) for step in range(2, searches + 1)
+    )
     events += [
         CorrectionEvent(step=last, message="give parent_ids", reply="?", count=1),
         PruneEvent(step=last + 1, dropped=(ItemRef(node_id="n1", index=0),)),
-        BudgetEvent(step=last + 1, total_pixels=1_000_000, kept=kept, steps_left=2),
+        BudgetEvent(step=last + 1, total_pixels=1_000_000, kept=allotments, steps_left=2),
         AnswerEvent(
             step=last + 1,
             answer=answer,

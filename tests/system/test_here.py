@@ -148,36 +148,36 @@ def test_what_is_written_in_a_film_is_an_element_with_its_times_and_is_cited_the
         ("paragraph", 4.0, 8.0, "Summer timetable"),
         ("paragraph", 4.0, 8.0, "The ferry to Oudeschild sails at 9:40"),
     ]
-    citation, said = record.citations[0], clip.elements[4]
+    citation, quoted = record.citations[0], clip.elements[4]
     assert "9:40" in record.answer and record.sentences[0].support is Support.CITED
     assert (citation.t_start, citation.t_end, citation.moment) == (4.0, 8.0, 7.5)
-    assert citation.bbox is not None and citation.bbox == pytest.approx(said.bbox, abs=1e-4)
-    assert citation.element is not None and citation.element.number == said.number
+    assert citation.bbox is not None and citation.bbox == pytest.approx(quoted.bbox, abs=1e-4)
+    assert citation.element is not None and citation.element.number == quoted.number
 
 
 def _read(body: Body, pattern: str) -> str:
     """What a model without eyes finds between the fences of its prompt; "" where it is not said there."""
     evidence = re.findall(r"<evidence>\n(.*?)\n</evidence>", "\n".join(texts_of(body)), re.DOTALL)
-    found = re.search(pattern, "\n".join(evidence))
-    return found[1] if found is not None else ""
+    match = re.search(pattern, "\n".join(evidence))
+    return match[1] if match is not None else ""
 
 
 def _graph(body: Body, query: str, pattern: str) -> str:
-    told = "\n".join(texts_of(body))
-    if "<tool_response>" in told and "Remembered in node" not in told:
+    text = "\n".join(texts_of(body))
+    if "<tool_response>" in text and "Remembered in node" not in text:
         entry = MemorizeEntry(
             information_id="Text 1", is_useful=True, priority_score=5, quote=_read(body, f"({pattern})")
         )
         return GRAPH.render(SummarizeAndMemorize(summarize="found", memorize=(entry,)))
-    if '"id": "a"' in told:
+    if '"id": "a"' in text:
         # The turns but the memorise are gone: what it knows stands in the memory.
         return GRAPH.render(AddAnswerNode(parent_ids=("a",), answer=_read(body, pattern), citations=("a#1",)))
     return GRAPH.render(AddSearchNode(id="a", parent_ids=("root",), query=query))
 
 
 def _tags(body: Body, query: str, pattern: str) -> str:
-    found = _read(body, pattern)
-    return f"<think></think><answer>{found}</answer>" if found else f"<think></think><search>{query}</search>"
+    answer = _read(body, pattern)
+    return f"<think></think><answer>{answer}</answer>" if answer else f"<think></think><search>{query}</search>"
 
 
 @pytest.mark.parametrize("agent", ["vimrag", "vrag"])
@@ -232,9 +232,9 @@ def test_a_question_without_an_agent_is_answered_by_the_model_where_there_is_a_m
 
         record = asyncio.run(run())
         assert (record.agent, record.answer) == ("vimrag", "17")
-        asked = len(stub.requests)
+        count = len(stub.requests)
         chosen = asyncio.run(run("extractive"))
-        assert len(stub.requests) == asked
+        assert len(stub.requests) == count
     assert chosen.answer.endswith(MODEL_NOT_USED)
     assert "no language model" not in chosen.answer
 

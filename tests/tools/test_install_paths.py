@@ -24,15 +24,19 @@ PAGES = (
 def faiss_of(extras: frozenset[str]) -> list[str]:
     """The FAISS distributions that pip installs for the project with ``extras``, on this machine."""
     lists = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"][extra] for extra in sorted(extras))]
-    wanted = [Requirement(text) for texts in lists for text in texts]
+    requirements = [Requirement(text) for texts in lists for text in texts]
     return sorted(
-        {one.name for one in wanted if one.name.startswith("faiss") and (one.marker is None or one.marker.evaluate())}
+        {
+            requirement.name
+            for requirement in requirements
+            if requirement.name.startswith("faiss") and (requirement.marker is None or requirement.marker.evaluate())
+        }
     )
 
 
 def documented() -> set[frozenset[str]]:
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
-    return {frozenset(found.split(",")) for text in texts for found in PATHS.findall(text)}
+    return {frozenset(names.split(",")) for text in texts for names in PATHS.findall(text)}
 
 
 def test_the_documents_name_paths_to_install():

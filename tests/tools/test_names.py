@@ -12,16 +12,16 @@ PRIVATE = frozenset({"asked", "having", "told", "wanted", "whoever"})
 
 def names_in(tree: ast.AST) -> list[tuple[str, int]]:
     """The names that the module gives, without underscores, and their lines."""
-    found: list[tuple[str, int]] = []
+    names: list[tuple[str, int]] = []
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                found.append((node.name, node.lineno))
+                names.append((node.name, node.lineno))
             case ast.arg():
-                found.append((node.arg, node.lineno))
+                names.append((node.arg, node.lineno))
             case ast.Name(ctx=ast.Store()):
-                found.append((node.id, node.lineno))
-    return [(name.strip("_").lower(), line) for name, line in found]
+                names.append((node.id, node.lineno))
+    return [(name.strip("_").lower(), line) for name, line in names]
 
 
 def test_nothing_is_named_in_a_private_idiom() -> None:

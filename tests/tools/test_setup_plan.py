@@ -154,15 +154,15 @@ def test_a_damaged_or_missing_stamp_counts_as_none(tmp_path: Path, content: str 
 
 
 def test_the_fingerprint_changes_with_any_file_and_with_the_place(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    one.write_text("ab")
-    two.write_text("c")
-    before = fingerprint([one, two], tmp_path)
-    assert fingerprint([one, two], tmp_path) == before
-    assert fingerprint([one, two], tmp_path / "elsewhere") != before
-    one.write_text("a")
-    two.write_text("bc")
-    assert fingerprint([one, two], tmp_path) != before
+    first, second = tmp_path / "one", tmp_path / "two"
+    first.write_text("ab")
+    second.write_text("c")
+    before = fingerprint([first, second], tmp_path)
+    assert fingerprint([first, second], tmp_path) == before
+    assert fingerprint([first, second], tmp_path / "elsewhere") != before
+    first.write_text("a")
+    second.write_text("bc")
+    assert fingerprint([first, second], tmp_path) != before
 
 
 @pytest.mark.parametrize(

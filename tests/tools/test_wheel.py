@@ -88,6 +88,6 @@ def test_the_wheel_is_imported_without_torch(installed: Path) -> None:
 
 
 def test_the_wheels_vrag_helps_without_torch(installed: Path) -> None:
-    told = run_without_torch(installed, str(installed / "bin" / "vrag"), "--help")
-    assert "ingest" in told
-    assert "serve" in told
+    output = run_without_torch(installed, str(installed / "bin" / "vrag"), "--help")
+    assert "ingest" in output
+    assert "serve" in output

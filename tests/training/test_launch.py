@@ -104,10 +104,10 @@ def test_a_run_is_kept_where_its_storage_says(
 ):
     home = tmp_path / "home"
     own = {} if storage is None else {"storage": storage.format(home=home)}
-    told: list[str] = []
-    final = train_sft(SFTConfig.model_validate(SFT | own | {"model": {"path": "model"}}), told.append)
+    lines: list[str] = []
+    final = train_sft(SFTConfig.model_validate(SFT | own | {"model": {"path": "model"}}), lines.append)
     place = folder.format(project=project, home=home)
-    assert told == [f"everything of this run: {place}/run"]
+    assert lines == [f"everything of this run: {place}/run"]
     assert final == f"{place}/run/final"
     assert workers.config["storage"] == workers.storage_path == place
     assert Path(place, "run").is_dir()

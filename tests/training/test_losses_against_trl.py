@@ -102,9 +102,9 @@ def random_batch(algorithm: Algorithm, dtype: torch.dtype, seed: int) -> Batch:
     made = torch.Generator().manual_seed(seed)
     shape = (RESPONSES, TOKENS)
     lengths = torch.randint(1, TOKENS + 1, (RESPONSES, 1), generator=made)
-    said = torch.rand(shape, generator=made) > 0.2
+    spoken = torch.rand(shape, generator=made) > 0.2
     # A first token that the policy said: TRL divides by max(tokens, 1), and logs a mean over tokens.
-    said[:, 0] = True
+    spoken[:, 0] = True
     rewards = torch.rand((GROUPS, RESPONSES // GROUPS), generator=made, dtype=dtype)
     old = -3 * torch.rand(shape, generator=made, dtype=dtype)
     spread = 2 * algorithm.clip_high
@@ -113,7 +113,7 @@ def random_batch(algorithm: Algorithm, dtype: torch.dtype, seed: int) -> Batch:
         "prompt_mask": torch.ones(RESPONSES, 2, dtype=torch.long),
         "completion_ids": torch.randint(1, 16, shape, generator=made),
         "completion_mask": (torch.arange(TOKENS) < lengths).long(),
-        "tool_mask": said.long(),
+        "tool_mask": spoken.long(),
         "advantages": group_advantages(rewards, normalize_std=algorithm.normalize_std).flatten(),
         "old_per_token_logps": old,
         "ref_per_token_logps": old + 0.3 * torch.randn(shape, generator=made, dtype=dtype),
@@ -223,5 +223,5 @@ def test_the_gradient_that_reaches_a_model_is_trls(trainer_for: Build, name: str
     mine = torch.autograd.grad(ours(batch, new, algorithm).total, weights)
     inputs = batch | {"num_items_in_batch": token_mask(batch).sum()}
     peer = torch.autograd.grad(trainer._compute_loss(model, inputs), weights)
-    assert any(one.abs().max() > 1e-3 for one in peer)
-    assert all(torch.allclose(one, other, rtol=0, atol=1e-6) for one, other in zip(mine, peer, strict=True))
+    assert any(gradient.abs().max() > 1e-3 for gradient in peer)
+    assert all(torch.allclose(own, reference, rtol=0, atol=1e-6) for own, reference in zip(mine, peer, strict=True))

@@ -60,9 +60,9 @@ def line_of(*runs: Trajectory) -> str:
 
 
 def test_runs_that_the_engine_cut_short_are_told_with_their_share() -> None:
-    told = line_of(endless(), cut_short(), endless(), cut_short(), cut_short())
-    assert told.startswith("reward 0.250, success 0.000, turns 3.0, kept 0.50, ")
-    assert told.endswith(", 3 runs (60%) cut short by the engine's limits")
+    line = line_of(endless(), cut_short(), endless(), cut_short(), cut_short())
+    assert line.startswith("reward 0.250, success 0.000, turns 3.0, kept 0.50, ")
+    assert line.endswith(", 3 runs (60%) cut short by the engine's limits")
 
 
 def test_a_step_that_no_limit_cut_says_nothing_of_limits() -> None:
@@ -70,9 +70,9 @@ def test_a_step_that_no_limit_cut_says_nothing_of_limits() -> None:
 
 
 def test_a_step_whose_runs_were_all_cut_short_claims_no_success() -> None:
-    told = line_of(cut_short(), cut_short())
-    assert told.startswith("no run could be graded, ")
-    assert "2 runs (100%) cut short" in told
+    line = line_of(cut_short(), cut_short())
+    assert line.startswith("no run could be graded, ")
+    assert "2 runs (100%) cut short" in line
 
 
 def test_a_step_from_which_dynamic_sampling_left_no_run_is_told() -> None:

@@ -68,10 +68,10 @@ def test_an_exported_run_is_learnt_in_the_tokens_and_pictures_of_serving(
         crop = Crop(information_id="Picture 1", bbox=(0, 0, 500, 500))
         exchanges = exchanges_of(GraphProtocol(family=family), SEARCH, crop, KEEP, ANSWER)
     write_sharegpt(tmp_path, [exchanges])
-    found = read_replies(tmp_path, form, expand_image_tokens, LONG)
-    assert [call.text for call in found.calls] == [exchange.reply for exchange in exchanges]
-    assert any(call.images for call in found.calls)
-    for call, exchange in zip(found.calls, exchanges, strict=True):
+    replies = read_replies(tmp_path, form, expand_image_tokens, LONG)
+    assert [call.text for call in replies.calls] == [exchange.reply for exchange in exchanges]
+    assert any(call.images for call in replies.calls)
+    for call, exchange in zip(replies.calls, exchanges, strict=True):
         shown = [part.png for message in exchange.messages for part in message.parts if isinstance(part, ImagePart)]
         served = form.prompt(ChatRequest(exchange.messages))
         assert call.images == tuple(shown)
@@ -95,9 +95,9 @@ def test_a_folder_of_recorded_runs_is_read_as_before(form: ChatFormat, tmp_path:
 
 def test_what_is_too_long_is_left_out_whole_and_counted() -> None:
     calls = [Call((1,) * prompt, (), (2, 3)) for prompt in (6, 9, 8, 20)]
-    found = within(calls, 10)
-    assert found == Replies((calls[0], calls[2]), 10, left_out=2, longest=22)
-    assert str(found) == (
+    replies = within(calls, 10)
+    assert replies == Replies((calls[0], calls[2]), 10, left_out=2, longest=22)
+    assert str(replies) == (
         "2 replies to learn from; 2 are left out, because with their prompts they have more than 10 tokens "
         "(the longest 22)"
     )

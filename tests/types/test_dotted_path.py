@@ -17,7 +17,7 @@ def test_what_a_path_names_is_found():
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "problem"),
     [
         ("sqrt", r"^a\.b is 'sqrt'; use one, two or package\.module:function$"),
         ("math:", r"^a\.b is 'math:'; use one, two or package\.module:function$"),
@@ -27,8 +27,8 @@ def test_what_a_path_names_is_found():
         ("math:pi", r"^a\.b is 'math:pi', but pi cannot be called$"),
     ],
 )
-def test_what_cannot_be_had_is_said_with_the_setting_and_the_reason(path: str, said: str):
-    with pytest.raises(VragError, match=said):
+def test_what_cannot_be_had_is_said_with_the_setting_and_the_reason(path: str, problem: str):
+    with pytest.raises(VragError, match=problem):
         load_object(path, "a.b", ("one", "two"))
 
 

@@ -24,9 +24,9 @@ def test_what_stands_below_an_open_paragraph_does_not_hide_it() -> None:
         (ElementKind.NOTE, "1 Per boat."),
         (ElementKind.FOOTER, "12"),
     )
-    found = open_paragraph(elements)
-    assert found is not None
-    assert found.text == OPEN
+    paragraph = open_paragraph(elements)
+    assert paragraph is not None
+    assert paragraph.text == OPEN
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_gateway import Stage, Told, told_gateway
+from tests.support.ui_gateway import ServedGateway, Stage, scripted_gateway
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def stage() -> Stage:
 
 
 @pytest.fixture
-def told(tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
-    with told_gateway(tmp_path, stage) as running:
+def served(tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedGateway]:
+    with scripted_gateway(tmp_path, stage) as running:
         monkeypatch.setenv("VRAG_URL", running.url)
         yield running

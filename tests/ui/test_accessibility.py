@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from tests.support.browser import CHROMIUM, app_server, needs_browser
 from tests.support.pictures import grey_png
-from tests.support.ui_gateway import Stage, Told, told_gateway
+from tests.support.ui_gateway import ServedGateway, Stage, scripted_gateway
 from tests.support.ui_journey import SOON_MS, Browser, ask, expect, keep, launched, picture_of_graph, visit
 from tests.support.ui_stories import story
 
@@ -36,14 +36,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    with told_gateway(tmp_path_factory.mktemp("gateway"), Stage(events=story(3))) as running:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedGateway]:
+    with scripted_gateway(tmp_path_factory.mktemp("gateway"), Stage(events=story(3))) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def address(told: Told, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with app_server(told.url, tmp_path_factory.mktemp("ui") / "app.log") as address:
+def address(served: ServedGateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with app_server(served.url, tmp_path_factory.mktemp("ui") / "app.log") as address:
         yield address
 
 
@@ -55,14 +55,16 @@ SETTLED = """() => document.querySelector('[data-testid=stApp]').dataset.testScr
 def faults(page: Page) -> list[str]:
     """What axe finds wrong, a line each: the rule, the element, why. What is being drawn anew is pale: that is over."""
     page.wait_for_function(SETTLED, timeout=SOON_MS)
-    found = Axe().run(page, options={"runOnly": RULES, "resultTypes": ["violations"]}).response["violations"]
-    return [f"{rule['id']}: {node['html'][:200]}: {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+    violations = Axe().run(page, options={"runOnly": RULES, "resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:200]}: {node['failureSummary']}" for rule in violations for node in rule["nodes"]
+    ]
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_can_be_read_and_worked_by_everybody(browser: Browser, address: str, scheme: str):
-    found: list[str] = []
+    problems: list[str] = []
     with visit(browser, address, color_scheme=scheme) as page:
         ask(page, "How many?")
         expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
@@ -72,16 +74,16 @@ def test_every_page_can_be_read_and_worked_by_everybody(browser: Browser, addres
         page.get_by_role("button", name="Add a picture").click()
         page.locator("input[type=file]").set_input_files(SHIP)
         expect(page.get_by_alt_text("The picture to ask with: ship.png")).to_be_visible(timeout=SOON_MS)
-        found += faults(page)
+        problems += faults(page)
         page.keyboard.press("Escape")
         keep(page, f"asked-picture-{scheme}")
         page.get_by_role("link", name="Library").click()
         expect(page.get_by_role("button", name="Delete")).to_be_visible(timeout=SOON_MS)
-        found += faults(page)
+        problems += faults(page)
         page.get_by_role("link", name="Runs").click()
         expect(page.get_by_role("button", name="Open this run").first).to_be_visible(timeout=SOON_MS)
-        found += faults(page)
-    assert found == []
+        problems += faults(page)
+    assert problems == []
 
 
 def test_the_keyboard_alone_reaches_the_question_and_every_button_of_the_answer(browser: Browser, address: str):

@@ -15,10 +15,10 @@ ALIVE = {"link_open", "image", "html_inline", "html_block", "code_inline", "code
 
 def tokens(text: str) -> list[Token]:
     parser = MarkdownIt("gfm-like", {"html": True, "linkify": False})
-    found: list[Token] = []
+    collected: list[Token] = []
     for token in parser.parse(text):
-        found += [token, *(token.children or [])]
-    return found
+        collected += [token, *(token.children or [])]
+    return collected
 
 
 def shown(text: str) -> str:
@@ -42,10 +42,10 @@ def shown(text: str) -> str:
     ],
 )
 def test_nothing_of_it_is_loaded_linked_or_run(text: str):
-    for told in (inert(text), plain(text)):
-        assert not ALIVE & {token.type for token in tokens(told)}
-        assert "://" not in told.replace("\\", "") and "www." not in told.replace("\\", "")
-        assert ":red[" not in told and "$x" not in told.replace("\\$", "")
+    for output in (inert(text), plain(text)):
+        assert not ALIVE & {token.type for token in tokens(output)}
+        assert "://" not in output.replace("\\", "") and "www." not in output.replace("\\", "")
+        assert ":red[" not in output and "$x" not in output.replace("\\$", "")
 
 
 def test_emphasis_lists_tables_and_quotes_stay():

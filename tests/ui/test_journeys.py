@@ -1,4 +1,4 @@
-"""Journeys through the web interface in a real browser, in front of a gateway whose runs are told."""
+"""Journeys through the web interface in a real browser, in front of a gateway whose runs are scripted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.browser import CHROMIUM, app_server, free_port, needs_browser
-from tests.support.ui_gateway import Stage, Told, told_gateway
+from tests.support.ui_gateway import ServedGateway, Stage, scripted_gateway
 from tests.support.ui_journey import (
     NARROW,
     SOON_MS,
@@ -42,13 +42,13 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int
 
 
 @pytest.fixture
-def told(tmp_path: Path, address: tuple[str, int]) -> Iterator[Told]:
-    with told_gateway(tmp_path, Stage(events=story(3)), port=address[1]) as running:
+def served(tmp_path: Path, address: tuple[str, int]) -> Iterator[ServedGateway]:
+    with scripted_gateway(tmp_path, Stage(events=story(3)), port=address[1]) as running:
         yield running
 
 
-def test_a_question_is_watched_while_it_is_answered(browser: Browser, address: tuple[str, int], told: Told):
-    told.stage.pause = 14
+def test_a_question_is_watched_while_it_is_answered(browser: Browser, address: tuple[str, int], served: ServedGateway):
+    served.stage.pause = 14
     with visit(browser, address[0]) as page:
         ask(page, "How many?")
         expect(page.get_by_text("Search: query 1").first).to_be_visible(timeout=SOON_MS)
@@ -57,15 +57,15 @@ def test_a_question_is_watched_while_it_is_answered(browser: Browser, address: t
         expect(page.get_by_role("button", name="Stop this run")).to_be_visible()
         expect(page.get_by_text("Sources")).to_have_count(0)
         keep(page, "watch")
-        told.stage.go.set()
+        served.stage.go.set()
         expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
         picture_of_graph(page, "answer from n3")
         expect(page.get_by_role("button", name="Stop this run")).to_have_count(0)
         assert all(alternatives(page))
 
 
-def test_a_run_is_stopped_in_mid_stream(browser: Browser, address: tuple[str, int], told: Told):
-    told.stage.pause = 9
+def test_a_run_is_stopped_in_mid_stream(browser: Browser, address: tuple[str, int], served: ServedGateway):
+    served.stage.pause = 9
     with visit(browser, address[0]) as page:
         ask(page, "How many?")
         expect(page.get_by_text("Search: query 1").first).to_be_visible(timeout=SOON_MS)
@@ -73,10 +73,12 @@ def test_a_run_is_stopped_in_mid_stream(browser: Browser, address: tuple[str, in
         expect(page.get_by_role("alert").get_by_text("the run was cancelled")).to_be_visible(timeout=SOON_MS)
         expect(page.get_by_role("button", name="Retry")).to_be_visible()
         keep(page, "stopped")
-    assert told.backend.runs.summary(str(told.backend.started[0].run_id)).status == "cancelled"
+    assert served.backend.runs.summary(str(served.backend.started[0].run_id)).status == "cancelled"
 
 
-def test_a_reload_shows_the_same_run_and_so_does_its_address(browser: Browser, address: tuple[str, int], told: Told):
+def test_a_reload_shows_the_same_run_and_so_does_its_address(
+    browser: Browser, address: tuple[str, int], served: ServedGateway
+):
     with visit(browser, address[0]) as page:
         ask(page, "How many?")
         expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
@@ -86,11 +88,11 @@ def test_a_reload_shows_the_same_run_and_so_does_its_address(browser: Browser, a
     with visit(browser, shared) as page:
         expect(page.get_by_text("How many?").first).to_be_visible(timeout=SOON_MS)
         expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
-    assert len(told.backend.started) == 1
+    assert len(served.backend.started) == 1
 
 
 @pytest.mark.exhaustive
-def test_the_graph_is_replayed_with_the_keyboard(browser: Browser, address: tuple[str, int], told: Told):
+def test_the_graph_is_replayed_with_the_keyboard(browser: Browser, address: tuple[str, int], served: ServedGateway):
     with visit(browser, address[0]) as page:
         ask(page, "How many?")
         picture_of_graph(page, "answer from n3")
@@ -112,7 +114,7 @@ def test_a_lost_gateway_is_told_and_comes_back_without_a_reload(
     browser: Browser, address: tuple[str, int], tmp_path: Path
 ):
     with ExitStack() as up:
-        up.enter_context(told_gateway(tmp_path, Stage(events=story(2)), port=address[1]))
+        up.enter_context(scripted_gateway(tmp_path, Stage(events=story(2)), port=address[1]))
         with visit(browser, address[0]) as page:
             ask(page, "How many?")
             expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
@@ -120,14 +122,14 @@ def test_a_lost_gateway_is_told_and_comes_back_without_a_reload(
             expect(page.get_by_text("No server answers at")).to_be_visible(timeout=SOON_MS)
             expect(page.get_by_text("Traceback")).to_have_count(0)
             keep(page, "gateway-down")
-            with told_gateway(tmp_path, Stage(events=story(2)), port=address[1]):
+            with scripted_gateway(tmp_path, Stage(events=story(2)), port=address[1]):
                 expect(page.get_by_text("No server answers at")).to_have_count(0, timeout=SOON_MS)
                 expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
 
 
 def test_a_gateway_that_dies_in_mid_run_loses_no_question(browser: Browser, address: tuple[str, int], tmp_path: Path):
     with ExitStack() as up:
-        up.enter_context(told_gateway(tmp_path / "before", Stage(events=story(3), pause=9), port=address[1]))
+        up.enter_context(scripted_gateway(tmp_path / "before", Stage(events=story(3), pause=9), port=address[1]))
         with visit(browser, address[0]) as page:
             ask(page, "How many?")
             expect(page.get_by_text("Search: query 1").first).to_be_visible(timeout=SOON_MS)
@@ -135,7 +137,7 @@ def test_a_gateway_that_dies_in_mid_run_loses_no_question(browser: Browser, addr
             expect(page.get_by_text("No server answers at")).to_be_visible(timeout=SOON_MS)
             expect(page.get_by_text("Traceback")).to_have_count(0)
             # Another one in its place, which knows nothing of that run.
-            with told_gateway(tmp_path / "after", Stage(events=story(3)), port=address[1]):
+            with scripted_gateway(tmp_path / "after", Stage(events=story(3)), port=address[1]):
                 expect(page.get_by_text("The run was lost from sight")).to_be_visible(timeout=SOON_MS)
                 keep(page, "gateway-died")
                 page.get_by_role("button", name="Ask again").click()
@@ -146,7 +148,7 @@ def test_a_gateway_that_dies_in_mid_run_loses_no_question(browser: Browser, addr
 def test_words_of_documents_and_models_stay_words(browser: Browser, address: tuple[str, int], tmp_path: Path):
     evil = '<script>document.title="owned"</script> ![x](http://203.0.113.1/p.png) <img src=x onerror=alert(1)>'
     events = story(2, title=evil, answer=f"**Bold** {evil} [1]")
-    with told_gateway(tmp_path, Stage(events=events), port=address[1]), visit(browser, address[0]) as page:
+    with scripted_gateway(tmp_path, Stage(events=events), port=address[1]), visit(browser, address[0]) as page:
         dialogs: list[str] = []
         page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
         ask(page, evil)
@@ -160,7 +162,7 @@ def test_words_of_documents_and_models_stay_words(browser: Browser, address: tup
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.exhaustive)])
-def test_everything_fits_a_phone(browser: Browser, address: tuple[str, int], told: Told, scheme: str):
+def test_everything_fits_a_phone(browser: Browser, address: tuple[str, int], served: ServedGateway, scheme: str):
     with visit(browser, address[0], NARROW, color_scheme=scheme) as page:
         ask(page, "How many?")
         expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
@@ -172,7 +174,7 @@ def test_everything_fits_a_phone(browser: Browser, address: tuple[str, int], tol
 
 
 def test_the_other_pages_open_and_a_past_run_is_opened_from_there(
-    browser: Browser, address: tuple[str, int], told: Told
+    browser: Browser, address: tuple[str, int], served: ServedGateway
 ):
     with visit(browser, address[0]) as page:
         ask(page, "How many?")

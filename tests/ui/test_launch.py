@@ -30,9 +30,9 @@ def test_an_open_address_is_refused_unless_it_is_meant():
     assert launch_of("http://127.0.0.1:8000", "0.0.0.0", 8601, allow_open=True).address == "http://0.0.0.0:8601"
 
 
-@pytest.mark.parametrize(("missing", "said"), [("streamlit", "extra `ui`"), ("ui.app", "folder ui/")])
-def test_what_is_not_installed_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch, missing: str, said: str):
+@pytest.mark.parametrize(("missing", "problem"), [("streamlit", "extra `ui`"), ("ui.app", "folder ui/")])
+def test_what_is_not_installed_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch, missing: str, problem: str):
     there = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else there(name))
-    with pytest.raises(VragError, match=said):
+    with pytest.raises(VragError, match=problem):
         launch_of("http://127.0.0.1:8000", "127.0.0.1", 8601)

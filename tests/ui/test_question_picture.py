@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.support.pictures import grey_png
-from tests.support.ui_gateway import Told
+from tests.support.ui_gateway import ServedGateway
 from tests.support.ui_pages import RUN, opened_page, pictures_on, texts
 from ui.question_picture import chosen
 from vrag_ray.client.blocking import Client
@@ -24,41 +24,41 @@ def added(data: bytes = PNG, name: str = "ship.png") -> AppTest:
 
 
 def labels(app: AppTest) -> list[str]:
-    return [one.label for one in app.button]
+    return [button.label for button in app.button]
 
 
-def test_a_picture_is_looked_at_before_it_is_sent(told: Told):
+def test_a_picture_is_looked_at_before_it_is_sent(served: ServedGateway):
     app = added()
     assert pictures_on(app) == ["The picture to ask with: ship.png"]
     assert "Remove the picture" in labels(app)
     assert "ship.png" in texts(app)
-    assert told.backend.started == []
+    assert served.backend.started == []
 
 
-def test_it_is_sent_with_the_question_and_with_no_later_one(told: Told):
+def test_it_is_sent_with_the_question_and_with_no_later_one(served: ServedGateway):
     app = added()
     app.chat_input[0].set_value("Which ship is this?").run()
-    [picture] = told.backend.pictures
+    [picture] = served.backend.pictures
     assert picture is not None and picture.size == len(PNG)
     assert "The picture of the question" in pictures_on(app)
     assert "The picture to ask with: ship.png" not in pictures_on(app)
     app.chat_input[0].set_value("And when?").run()
-    assert told.backend.pictures[1] is None
+    assert served.backend.pictures[1] is None
 
 
-def test_it_can_be_taken_away_again(told: Told):
+def test_it_can_be_taken_away_again(served: ServedGateway):
     app = added()
-    next(one for one in app.button if one.label == "Remove the picture").click().run()
+    next(button for button in app.button if button.label == "Remove the picture").click().run()
     assert pictures_on(app) == []
     app.chat_input[0].set_value("How many?").run()
-    assert told.backend.pictures == [None]
+    assert served.backend.pictures == [None]
 
 
-def test_what_is_no_picture_is_told_and_nothing_is_asked_with_it(told: Told):
+def test_what_is_no_picture_is_told_and_nothing_is_asked_with_it(served: ServedGateway):
     app = added(b"<svg onload='alert(1)'/>", "evil.png")
-    assert any("evil.png is no PNG, JPEG or WebP" in one.value.replace("\\", "") for one in app.error)
+    assert any("evil.png is no PNG, JPEG or WebP" in element.value.replace("\\", "") for element in app.error)
     assert app.chat_input[0].disabled and pictures_on(app) == []
-    next(one for one in app.button if one.label == "Remove the picture").click().run()
+    next(button for button in app.button if button.label == "Remove the picture").click().run()
     assert not app.chat_input[0].disabled
 
 
@@ -78,15 +78,15 @@ def test_what_can_be_asked_with(data: bytes, problem: str):
     assert picture.url == ("" if problem else data_url(data))
 
 
-def test_a_retry_asks_with_the_same_picture(told: Told):
+def test_a_retry_asks_with_the_same_picture(served: ServedGateway):
     app = added()
     app.chat_input[0].set_value("Which ship is this?").run()
     app.button(key="retry").click().run()
-    assert [picture.size for picture in told.backend.pictures if picture is not None] == [len(PNG), len(PNG)]
+    assert [picture.size for picture in served.backend.pictures if picture is not None] == [len(PNG), len(PNG)]
 
 
-def test_another_session_is_told_of_the_picture_and_asks_nothing_without_it(told: Told):
-    with Client(told.url) as client:
+def test_another_session_is_told_of_the_picture_and_asks_nothing_without_it(served: ServedGateway):
+    with Client(served.url) as client:
         list(client.events(RunRequest(question="Which ship is this?", run_id=RUN, picture=data_url(PNG))))
     app = opened_page(run=RUN)
     assert f"Asked with a picture (1 kB), {NOT_KEPT}" in texts(app)
@@ -95,8 +95,8 @@ def test_another_session_is_told_of_the_picture_and_asks_nothing_without_it(told
     assert "The picture of the question" not in pictures_on(app)
 
 
-def test_a_question_in_words_alone_tells_of_no_picture(told: Told):
-    with Client(told.url) as client:
+def test_a_question_in_words_alone_tells_of_no_picture(served: ServedGateway):
+    with Client(served.url) as client:
         list(client.events(RunRequest(question="How many?", run_id=RUN)))
     app = opened_page(run=RUN)
     assert NOT_KEPT not in texts(app) and "Retry" in labels(app)

@@ -15,7 +15,7 @@ from vrag_ray.agent.support import Source, checked
 
 
 def event_of(answer: str) -> AnswerEvent:
-    [event] = [one for one in story(answer=answer) if isinstance(one, AnswerEvent)]
+    [event] = [candidate for candidate in story(answer=answer) if isinstance(candidate, AnswerEvent)]
     return event
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_gateway import Stage, told_gateway
+from tests.support.ui_gateway import Stage, scripted_gateway
 from tests.support.ui_stories import story
 from ui.watch import Watched, watch
 from vrag_ray.client.blocking import Client
@@ -27,7 +27,7 @@ def request() -> RunRequest:
 
 def test_a_page_that_was_left_goes_on_where_it_was_and_misses_nothing(tmp_path: Path):
     stage = Stage(events=story(3), pause=12)
-    with told_gateway(tmp_path, stage) as told, Client(told.url) as client:
+    with scripted_gateway(tmp_path, stage) as served, Client(served.url) as client:
         run = Watched(RUN, request())
 
         def leave(view: RunView) -> None:
@@ -42,15 +42,15 @@ def test_a_page_that_was_left_goes_on_where_it_was_and_misses_nothing(tmp_path: 
         watch(client, run, shown.append, lambda: None)
         assert [event.seq for event in run.events] == list(range(len(stage.events)))
         assert shown[-1].answer is not None
-        assert len(told.backend.started) == 1
+        assert len(served.backend.started) == 1
 
 
 def test_a_run_that_somebody_else_began_is_followed_from_its_beginning(tmp_path: Path):
-    with told_gateway(tmp_path, Stage()) as told, Client(told.url) as client:
+    with scripted_gateway(tmp_path, Stage()) as served, Client(served.url) as client:
         list(client.events(request()))
         run = Watched(RUN)
         watch(client, run, lambda _: None, lambda: None)
-        assert len(run.events) == len(told.stage.events)
+        assert len(run.events) == len(served.stage.events)
         assert run.view.over
 
 
@@ -64,13 +64,13 @@ def test_while_nothing_happens_the_page_is_asked_again_and_again(tmp_path: Path)
         if ticks == 3:
             stage.go.set()
 
-    with told_gateway(tmp_path, stage) as told, Client(told.url) as client:
+    with scripted_gateway(tmp_path, stage) as served, Client(served.url) as client:
         watch(client, Watched(RUN, request()), lambda _: None, tick)
     assert ticks >= 3
 
 
 def test_a_refused_question_is_an_error_in_the_pages_own_thread(tmp_path: Path):
-    with told_gateway(tmp_path, Stage()) as told, Client(told.url) as client:
+    with scripted_gateway(tmp_path, Stage()) as served, Client(served.url) as client:
         list(client.events(request()))
         other = Watched(RUN, RunRequest(question="Another one?", run_id=RUN))
         with pytest.raises(VragError, match="exists with another question"):

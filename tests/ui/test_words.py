@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.ui_stories import citation, found, item, story
+from tests.support.ui_stories import citation, found_item, item, story
 from ui.words import clock, step_title, where, where_item
 from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.types import Locator, PassageKind
 from vrag_ray.views.run_view import view_of
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(0, "0:00.0"), (62.5, "1:02.5"), (-1, "0:00.0"), (3600, "60:00.0")])
-def test_a_time_is_minutes_and_seconds(seconds: float, said: str):
-    assert clock(seconds) == said
+@pytest.mark.parametrize(("seconds", "expected"), [(0, "0:00.0"), (62.5, "1:02.5"), (-1, "0:00.0"), (3600, "60:00.0")])
+def test_a_time_is_minutes_and_seconds(seconds: float, expected: str):
+    assert clock(seconds) == expected
 
 
 def test_a_place_is_a_page_a_moment_or_a_range():
-    assert where(found(4)) == "page 4"
+    assert where(found_item(4)) == "page 4"
     moment = citation(1, "n1").model_copy(update={"page": None, "t_start": 60.0, "t_end": 72.5})
     assert where(moment) == "1:00.0 to 1:12.5"
     assert where(moment.model_copy(update={"t_end": None})) == "1:00.0"

@@ -94,5 +94,5 @@ def test_the_chosen_node_is_marked():
 
 
 def test_the_picture_is_told_in_words():
-    said = described(view_of(story(2)))
-    assert "n2, search from n1" in said and "answer from n2" in said and "1 picture kept, 1 dropped" in said
+    text = described(view_of(story(2)))
+    assert "n2, search from n1" in text and "answer from n2" in text and "1 picture kept, 1 dropped" in text

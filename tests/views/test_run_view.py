@@ -58,9 +58,9 @@ def test_steps_are_done_refused_or_failed():
 
 
 def test_a_reply_that_began_anew_voids_what_was_said_of_it():
-    said = ThinkEvent(step=1, content="half a tho")
+    thought = ThinkEvent(step=1, content="half a tho")
     again = ErrorEvent(step=1, message="the engine restarts: asking again")
-    view = view_of([*story(1)[:1], said, again, said])
+    view = view_of([*story(1)[:1], thought, again, thought])
     assert view.steps[0].thoughts == "half a tho"
 
 

@@ -116,8 +116,8 @@ def opening(agent: str) -> str:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("agent", ["vimrag", "vrag"])
 async def test_an_agent_runs_on_vllm_and_ends_within_its_budget(model: ServedModel, family: FamilyName, agent: str):
-    told = FirstScripted(model, opening(agent))
-    run = new_run(told, agent, family)
+    scripted = FirstScripted(model, opening(agent))
+    run = new_run(scripted, agent, family)
     events = [event async for event in run.events()]
     record = run.record()
     assert record.status in (RunStatus.MAX_STEPS, RunStatus.ANSWERED)
@@ -125,16 +125,16 @@ async def test_an_agent_runs_on_vllm_and_ends_within_its_budget(model: ServedMod
     assert record.steps <= 4
     seen = [
         sum(isinstance(part, ImagePart) for message in request.messages for part in message.parts)
-        for request in told.requests
+        for request in scripted.requests
     ]
     assert seen[0] == 0 and all(0 < count <= PICTURES for count in seen[1:])
     assert agent == "vrag" or seen[1] == LIMITS.images - MEMORY - CROP_ROOM, "a film of thirty seconds fills the room"
-    assert all(reply.usage["completion_tokens"] <= 24 and reply.token_ids for reply in told.replies)
-    said = "".join(event.content for event in events if isinstance(event, ContentEvent) and event.step == 2)
-    assert said == told.replies[0].text
+    assert all(reply.usage["completion_tokens"] <= 24 and reply.token_ids for reply in scripted.replies)
+    content = "".join(event.content for event in events if isinstance(event, ContentEvent) and event.step == 2)
+    assert content == scripted.replies[0].text
     # The second prompt begins with the first whole, pictures and all: the engine reads only what is new.
-    later = told.replies[1].usage
-    assert later["cached_tokens"] > 0.8 * told.replies[0].usage["prompt_tokens"]
+    later = scripted.replies[1].usage
+    assert later["cached_tokens"] > 0.8 * scripted.replies[0].usage["prompt_tokens"]
 
 
 @pytest.fixture
@@ -147,8 +147,8 @@ def lone_model(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Serve
 # Quick form: ``test_sticky_sessions::test_a_lost_replica_moves_its_own_sessions_and_no_others``.
 @pytest.mark.exhaustive
 async def test_a_run_outlives_the_replica_that_was_speaking(lone_model: ServedModel):
-    told = FirstScripted(lone_model, opening("vimrag"))
-    run = new_run(told, "vimrag", FamilyName.QWEN2_5_VL)
+    scripted = FirstScripted(lone_model, opening("vimrag"))
+    run = new_run(scripted, "vimrag", FamilyName.QWEN2_5_VL)
     events: list[Event] = []
     killed = False
     async with asyncio.timeout(450):

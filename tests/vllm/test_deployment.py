@@ -17,9 +17,9 @@ from vrag_ray.types import VragError
 
 
 def test_one_gpu_is_reserved_by_the_replica_and_several_by_a_placement_group_of_one_bundle_each():
-    one = policy_deployment(Settings(vllm=VllmConfig(model="m", num_cpus=2, max_num_seqs=7, replicas=3)))
-    assert one.ray_actor_options == {"num_cpus": 2.0, "num_gpus": 1.0}
-    assert (one.name, one.num_replicas, one.max_ongoing_requests) == ("Policy", 3, 7)
+    deployment = policy_deployment(Settings(vllm=VllmConfig(model="m", num_cpus=2, max_num_seqs=7, replicas=3)))
+    assert deployment.ray_actor_options == {"num_cpus": 2.0, "num_gpus": 1.0}
+    assert (deployment.name, deployment.num_replicas, deployment.max_ongoing_requests) == ("Policy", 3, 7)
     two = policy_deployment(Settings(vllm=VllmConfig(model="m", num_cpus=2, tensor_parallel=2)))
     assert two.ray_actor_options == {"num_cpus": 2.0, "num_gpus": 0}
     assert two._replica_config.placement_group_bundles == [{"CPU": 2.0, "GPU": 1.0}] * 2
@@ -75,13 +75,13 @@ def test_what_means_nothing_is_not_told_and_what_means_something_is() -> None:
     quieten()
     layers, cores = "vllm.model_executor.model_loader.reload.layerwise", "vllm.v1.worker.cpu_worker"
 
-    def told(logger: str, text: str) -> bool:
+    def is_reported(logger: str, text: str) -> bool:
         return bool(logging.getLogger(logger).filter(logging.makeLogRecord({"name": logger, "msg": text})))
 
-    assert not told(layers, "MRotaryEmbedding: Failed to load weights")
-    assert told(layers, "QKVParallelLinear: Failed to load weights")
-    assert not told(
+    assert not is_reported(layers, "MRotaryEmbedding: Failed to load weights")
+    assert is_reported(layers, "QKVParallelLinear: Failed to load weights")
+    assert not is_reported(
         cores, "CPU backend doesn't allow to use `torch.set_num_threads` after the thread binding, skip it."
     )
-    assert told(cores, "libtcmalloc is not found in LD_PRELOAD.")
+    assert is_reported(cores, "libtcmalloc is not found in LD_PRELOAD.")
     assert len(logging.getLogger(layers).filters) == 1

@@ -50,22 +50,22 @@ def run(builders: dict[str, Callable[[Path], Path]], folder: Path) -> dict[str, 
         check=False,
     )
     assert done.returncode == 0, f"vLLM failed:\n{done.stderr[-4000:]}"
-    found: dict[str, Report] = json.loads(done.stdout.strip().splitlines()[-1])
-    return {Path(name).name: report for name, report in found.items()}
+    reports: dict[str, Report] = json.loads(done.stdout.strip().splitlines()[-1])
+    return {Path(name).name: report for name, report in reports.items()}
 
 
 def assert_one_space(report: Report, *, without_clips: bool = False) -> None:
-    one, other = report["ids"]
-    assert one == other
+    first, second = report["ids"]
+    assert first == second
     by_transformers, by_vllm = map(set, report["modalities"])
     assert by_transformers - by_vllm == ({"clip"} if without_clips else set())
-    for side, found in report["cosines"].items():
+    for side, cosines in report["cosines"].items():
         # Whatever stands between the others fails in both.
-        assert found.pop(1 if side == "queries" else 0) == "EmbedError EmbedError"
+        assert cosines.pop(1 if side == "queries" else 0) == "EmbedError EmbedError"
         if without_clips and side == "passages":
-            assert [found.pop(), found.pop()] == ["Embedding EmbedError"] * 2
-        assert found
-        assert all(isinstance(cosine, float) and cosine >= 0.9999 for cosine in found), (side, found)
+            assert [cosines.pop(), cosines.pop()] == ["Embedding EmbedError"] * 2
+        assert cosines
+        assert all(isinstance(cosine, float) and cosine >= 0.9999 for cosine in cosines), (side, cosines)
 
 
 @pytest.mark.exhaustive

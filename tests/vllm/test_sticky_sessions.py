@@ -47,9 +47,9 @@ def handle(serving: None) -> Iterator[DeploymentHandle]:
     )(Replica)
     serve.run(serve.deployment(PolicyAlone).bind(deployment.bind()), name="sticky", route_prefix=None)
     running = serve.get_deployment_handle("Replica", "sticky")
-    asked = running.options(method_name="who")
+    method = running.options(method_name="who")
     # The router hears of the replicas one after the other: a session stays where it is once it knows them all.
-    while len({answer.result() for answer in [asked.remote() for _ in range(24)]}) < 3:
+    while len({answer.result() for answer in [method.remote() for _ in range(24)]}) < 3:
         pass
     yield running
     serve.delete("sticky")
@@ -92,10 +92,10 @@ async def test_a_lost_replica_moves_its_own_sessions_and_no_others(handle: Deplo
                 break
             except ray.exceptions.RayActorError:
                 continue  # already on its way to the replica that was lost
-    kept = [session for session in SESSIONS if before[session] != lost]
+    staying = [session for session in SESSIONS if before[session] != lost]
     # A replica that Serve starts anew may take over a session; it has the lost one's share of the ring at most.
     assert lost not in after.values()
-    assert all(after[session] == before[session] for session in kept if after[session] in before.values())
+    assert all(after[session] == before[session] for session in staying if after[session] in before.values())
 
 
 def test_a_service_is_refused_where_serve_runs_without_http(serving: None, tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ def _reads(folder: Path) -> None:
 @pytest.mark.parametrize("save", [_sees, pytest.param(_reads, marks=pytest.mark.exhaustive)])
 def test_a_model_from_a_folder_answers_after_one_command(save: Callable[[Path], None], tmp_path: Path) -> None:
     save(tmp_path / "model")
-    with running_up(tmp_path, "--vllm", "model", "--no-ui") as (_, said, address):
-        assert "no GPU was found, the model runs on the CPU" in said
-        assert ("has no eyes" in said) == (save is _reads)
+    with running_up(tmp_path, "--vllm", "model", "--no-ui") as (_, output, address):
+        assert "no GPU was found, the model runs on the CPU" in output
+        assert ("has no eyes" in output) == (save is _reads)
         with Client(address, timeout_s=300) as client:
             assert client.models().default_agent == "vimrag"
             events = list(client.events(RunRequest(question="What did dredging cost?", max_steps=3)))

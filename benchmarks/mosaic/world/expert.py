@@ -9,7 +9,7 @@ from benchmarks.mosaic.world.chance import drawn_from
 from benchmarks.mosaic.world.colours import COLOURS, FIRST_WORDS, SECOND_WORDS, Colour
 from benchmarks.mosaic.world.drawing import page_side, print_box
 from benchmarks.mosaic.world.mosaic import Mosaic
-from benchmarks.mosaic.world.notes import NOTHING, Found, Leads, OtherMark
+from benchmarks.mosaic.world.notes import NOTHING, Finding, Leads, OtherMark
 from benchmarks.mosaic.world.page import BODY, Page, cell_at
 from benchmarks.mosaic.world.questions import Kind, Task, understood
 from benchmarks.mosaic.world.trail import Trail, trail_of
@@ -74,7 +74,7 @@ class MosaicExpert:
     # With nothing before its eyes: search or answer ----------------------------------------------------------------
 
     def _move(self, graph: MemoryGraph, trail: Trail, chance: random.Random, *, slips: bool) -> Action:
-        if trail.found is not None or not trail.query:
+        if trail.finding is not None or not trail.query:
             if slips:
                 return _search(graph, graph.nodes[-1].id, self._other_page(graph, "", chance))
             return _answer(graph, trail, chance)
@@ -102,7 +102,7 @@ class MosaicExpert:
             (sighting for sighting in seen.sightings if sighting.title == trail.target and sighting.region is None),
             None,
         )
-        if page is None or whole is None or trail.found is not None:
+        if page is None or whole is None or trail.finding is not None:
             return _memorise(NOTHING, seen)
         if task.kind is Kind.FINE_PRINT:
             return self._look_closer(task, page, whole, seen, chance, slips=slips)
@@ -123,21 +123,21 @@ class MosaicExpert:
             if mark != task.mark:
                 return _memorise(str(OtherMark(mark, task.mark)), seen)
         colour = _misseen(page.colour(task.cell), chance, slips=slips)
-        return _memorise(str(Found(task.cell, colour, mark)), seen, whole)
+        return _memorise(str(Finding(task.cell, colour, mark)), seen, whole)
 
     def _look_closer(
         self, task: Task, page: Page, whole: Sighting, seen: Observation, chance: random.Random, *, slips: bool
     ) -> Action:
         closer = seen.sightings[-1]
         if closer.region is None and slips and chance.random() < 0.5:
-            return _memorise(str(Found(task.cell, chance.choice(COLOURS))), seen, whole)
+            return _memorise(str(Finding(task.cell, chance.choice(COLOURS))), seen, whole)
         if closer.region is None:
             cell = chance.choice([cell for cell in BODY if cell != task.cell]) if slips else task.cell
             return Crop(information_id=whole.id, bbox=print_crop(cell, self.protocol.family))
         region = closer.region
         cell = cell_at((region.x0 + region.x1) / 2, (region.y0 + region.y1) / 2)
         # It takes what the crop shows for the answer: a crop of a wrong cell is not noticed.
-        return _memorise(str(Found(task.cell, _misseen(page.colour(cell), chance, slips=slips))), seen, closer)
+        return _memorise(str(Finding(task.cell, _misseen(page.colour(cell), chance, slips=slips))), seen, closer)
 
 
 def print_crop(cell: str, family: ModelFamily) -> tuple[float, float, float, float]:
@@ -163,8 +163,8 @@ def _memorise(summary: str, seen: Observation, useful: Sighting | None = None) -
 
 def _answer(graph: MemoryGraph, trail: Trail, chance: random.Random) -> AddAnswerNode:
     """What was found, or a guess from where the way has led."""
-    if trail.found is not None:
-        node, note = trail.found
+    if trail.finding is not None:
+        node, note = trail.finding
         return AddAnswerNode(parent_ids=(node,), answer=note.colour.value)
     last = graph.nodes[-1].id if len(graph.nodes) > 1 else ROOT_ID
     return AddAnswerNode(parent_ids=(last,), answer=chance.choice(COLOURS).value)

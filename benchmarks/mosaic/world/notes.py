@@ -10,7 +10,7 @@ from benchmarks.mosaic.world.page import CELLS, GRID, MARK
 
 NOTHING = "nothing"
 """The summary of a search that brought up nothing of use."""
-_FOUND = re.compile(rf"(?:{MARK} (?P<mark>[a-z]+)(?P=mark))?(?P<cell>[a-d][1-4]) (?P<colour>[a-z]+)")
+_FINDING = re.compile(rf"(?:{MARK} (?P<mark>[a-z]+)(?P=mark))?(?P<cell>[a-d][1-4]) (?P<colour>[a-z]+)")
 _NAMED = tuple(zip(CELLS[:GRID:2], CELLS[1:GRID:2], strict=True))
 """The cells of the first row that spell a name each."""
 _NO_OTHER = " or " + "".join(f"{cell} {NOTHING}" for cell in _NAMED[1])
@@ -20,7 +20,7 @@ _NAMES = re.compile(rf"{_NAME.format(*_NAMED[0])}(?:{_NO_OTHER}| or {_NAME.forma
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Finding:
     """The answer: the colour of the cell that was asked for; on a branch after the mark that tells the right page.
 
     The mark is written down twice, as it is seen and as it was asked for, before the two are compared: a small model
@@ -69,11 +69,11 @@ class Leads:
         return named if len(self.pages) > 1 else named + _NO_OTHER
 
 
-def read_note(summary: str) -> Found | Leads | None:
+def read_note(summary: str) -> Finding | Leads | None:
     """None for ``NOTHING``, for another mark, and for whatever else tells nothing of the way."""
-    found = _FOUND.fullmatch(summary)
-    if found is not None and {found["colour"], found["mark"] or found["colour"]} <= set(Colour):
-        return Found(found["cell"], Colour(found["colour"]), Colour(found["mark"]) if found["mark"] else None)
+    match = _FINDING.fullmatch(summary)
+    if match is not None and {match["colour"], match["mark"] or match["colour"]} <= set(Colour):
+        return Finding(match["cell"], Colour(match["colour"]), Colour(match["mark"]) if match["mark"] else None)
     names = _NAMES.fullmatch(summary)
     if names is not None:
         words = [word for word in names.groups() if word is not None]

@@ -65,9 +65,9 @@ def question_text(task: Task) -> str:
 def understood(question: str) -> Task:
     """The inverse of ``asked``. Raises ``VragError`` on any other question."""
     for kind, pattern in _PATTERNS.items():
-        found = pattern.fullmatch(question)
-        if found is not None:
-            words = found.groupdict()
+        match = pattern.fullmatch(question)
+        if match is not None:
+            words = match.groupdict()
             mark = words.get("mark")
             if mark is not None and mark not in set(Colour):
                 raise VragError(f"no page has the mark {mark!r}: the colours are {', '.join(Colour)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.mosaic.world.notes import Found, Leads, read_note
+from benchmarks.mosaic.world.notes import Finding, Leads, read_note
 from benchmarks.mosaic.world.questions import Kind, Task
 from vrag_ray.agent.memory.graph import ROOT_ID, MemoryGraph, MemoryNode, NodeKind
 
@@ -17,14 +17,14 @@ AGAIN = " again"
 class Trail:
     """``target`` is the page to see next, after ``hop`` pages on the way to it; ``parent`` is the node that names it.
 
-    ``query`` asks for it; empty where all that could be asked has been. ``found`` is the answer and its node's id.
+    ``query`` searches for it; empty where every query was made. ``finding`` is the answer and its node's id.
     """
 
     target: str
     hop: int
     parent: str
     query: str
-    found: tuple[str, Found] | None = None
+    finding: tuple[str, Finding] | None = None
 
 
 def trail_of(task: Task, graph: MemoryGraph) -> Trail:
@@ -32,7 +32,7 @@ def trail_of(task: Task, graph: MemoryGraph) -> Trail:
     nodes = [node for node in graph.nodes if node.kind is NodeKind.SEARCH]
     for node in reversed(nodes):
         note = read_note(node.summary)
-        if isinstance(note, Found):
+        if isinstance(note, Finding):
             return Trail(task.page, 0, node.id, "", (node.id, note))
     queries = {node.query for node in nodes}
     # Pages on the way, each with the node that names it.

@@ -47,8 +47,8 @@ def test_three_videos_share_what_memory_and_crops_leave(max_images: int, shares:
     policy = played(films(3), max_images, search("a"))
     [_, observed] = [policy.chats[1][1], policy.chats[1][-1]]
     assert len(pictures_in(policy.chats[1])) == sum(shares)
-    wanted = [f"<{t:.1f} seconds>" for share in shares for t in sample_times(0.0, SECONDS, 1.0, share)]
-    assert stamps_in(observed) == wanted, "evenly spaced over each clip, as with all frames"
+    expected = [f"<{t:.1f} seconds>" for share in shares for t in sample_times(0.0, SECONDS, 1.0, share)]
+    assert stamps_in(observed) == expected, "evenly spaced over each clip, as with all frames"
 
 
 def test_a_page_takes_one_picture_and_the_videos_the_rest():
@@ -79,13 +79,13 @@ def test_times_to_remember_are_those_of_the_frames_that_were_shown():
 
 
 @given(st.lists(st.integers(0, 40), max_size=12), st.integers(0, 60))
-def test_shares_are_even_and_use_all_the_room(wanted: list[int], room: int):
-    shares = even_shares(wanted, room)
-    assert sum(shares) == min(room, sum(wanted))
-    assert all(0 <= share <= want for share, want in zip(shares, wanted, strict=True))
-    if room >= len(wanted):
-        assert all(share >= 1 for share, want in zip(shares, wanted, strict=True) if want)
-    short = [share for share, want in zip(shares, wanted, strict=True) if share < want]
+def test_shares_are_even_and_use_all_the_room(requested: list[int], room: int):
+    shares = even_shares(requested, room)
+    assert sum(shares) == min(room, sum(requested))
+    assert all(0 <= share <= want for share, want in zip(shares, requested, strict=True))
+    if room >= len(requested):
+        assert all(share >= 1 for share, want in zip(shares, requested, strict=True) if want)
+    short = [share for share, want in zip(shares, requested, strict=True) if share < want]
     assert not short or max(shares) <= min(short) + 1
 
 

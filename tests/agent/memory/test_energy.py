@@ -13,10 +13,10 @@ from vrag_ray.types import PassageKind, VragError
 
 
 def test_intrinsic_and_reinforced_energies_match_the_golden_vectors() -> None:
-    found = energies(GOLDEN_GRAPH, decay=0.1, feedback=0.3)
-    assert [(one.node_id, one.index) for one in found] == [("v1", 0), ("v1", 1), ("v2", 0), ("v3", 0), ("v4", 0)]
-    assert [one.intrinsic for one in found] == pytest.approx([2.222455, 1.333473, 1.309969, 0.361935, 1.0], abs=1e-6)
-    assert [one.energy for one in found] == pytest.approx([3.005445, 2.116464, 1.609969, 0.361935, 1.0], abs=1e-6)
+    items = energies(GOLDEN_GRAPH, decay=0.1, feedback=0.3)
+    assert [(item.node_id, item.index) for item in items] == [("v1", 0), ("v1", 1), ("v2", 0), ("v3", 0), ("v4", 0)]
+    assert [item.intrinsic for item in items] == pytest.approx([2.222455, 1.333473, 1.309969, 0.361935, 1.0], abs=1e-6)
+    assert [item.energy for item in items] == pytest.approx([3.005445, 2.116464, 1.609969, 0.361935, 1.0], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -30,10 +30,10 @@ def test_pixel_budgets_match_the_golden_vectors(k: int, pixels: list[int]) -> No
 
 def test_energy_flows_through_a_node_without_pictures_where_the_original_stops() -> None:
     bridge = graph_of(("v1", ("root",), (5, 3)), ("v2", ("v1",), ()), ("v3", ("root",), (2,)), ("v4", ("v2",), (5,)))
-    found = energies(bridge, decay=0.1, feedback=0.3)
+    items = energies(bridge, decay=0.1, feedback=0.3)
     original = (1.481636, 0.888982)
     # v4 gives 0.3 * 1 to v2, and v2 hands on 0.3 of that.
-    assert [one.energy for one in found[:2]] == pytest.approx([value + 0.09 for value in original], abs=1e-6)
+    assert [item.energy for item in items[:2]] == pytest.approx([value + 0.09 for value in original], abs=1e-6)
 
 
 def test_plain_text_takes_no_pixels_and_passes_energy_on() -> None:
@@ -70,14 +70,16 @@ def graphs(draw: st.DrawFn) -> MemoryGraph:
 def test_budgets_never_exceed_the_total_and_lose_less_than_a_pixel_an_item(
     graph: MemoryGraph, total: int, k: int
 ) -> None:
-    found = energies(graph, decay=0.1, feedback=0.3)
-    best = strongest(found, k)
+    items = energies(graph, decay=0.1, feedback=0.3)
+    best = strongest(items, k)
     shares = pixel_budgets(best, total)
-    assert len(shares) == min(k, len(found))
+    assert len(shares) == min(k, len(items))
     assert sum(share.pixels for share in shares) <= total
     if shares:
         assert sum(share.pixels for share in shares) > total - len(shares) - 1e-3
-        assert min(one.energy for one in best) >= max((one.energy for one in found if one not in best), default=0.0)
+        assert min(item.energy for item in best) >= max(
+            (item.energy for item in items if item not in best), default=0.0
+        )
 
 
 @given(graphs())

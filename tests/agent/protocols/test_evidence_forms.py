@@ -23,7 +23,7 @@ TEXT, BOTH = EvidenceForm.TEXT, EvidenceForm.BOTH
 READS, READS_TOO = GraphProtocol(evidence=TEXT), GraphProtocol(evidence=BOTH)
 SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="units sold by region")
 ANSWER = AddAnswerNode(parent_ids=("a",), answer="15 [1]", citations=("a#1",))
-ONE = AgentConfig(search_top_k=1)
+ONE_RESULT = AgentConfig(search_top_k=1)
 REPORT = (
     "Sales by region The company sold wooden boats in three regions and kept its workshop in Harlow. The workshop was "
     "founded in 1987 by Maria Lund. Delivery of a boat takes 14 weeks on average. Units sold by region and year Region "
@@ -36,7 +36,7 @@ def keep(information_id: str, quote: str = "") -> SummarizeAndMemorize:
     return SummarizeAndMemorize(summarize="North sold 15", memorize=(entry,))
 
 
-def told(chats: list[tuple[Message, ...]]) -> str:
+def chat_text(chats: list[tuple[Message, ...]]) -> str:
     return "\n".join(message.text for chat in chats for message in chat)
 
 
@@ -48,14 +48,14 @@ def test_a_model_without_eyes_is_promised_no_picture_and_offered_no_crop() -> No
     assert shelf.drawn == []
     assert not any(pictures_in(chat) for chat in policy.chats)
     assert [tool.name for tool in READS.tools] == ["add_search_node", "summarize_and_memorize", "add_answer_node"]
-    words = told(policy.chats).casefold()
+    words = chat_text(policy.chats).casefold()
     assert "crop" not in words and "bbox" not in words
     assert words.count("picture") == words.count("and no pictures") > 0
 
 
 def test_results_come_as_words_in_a_fence_under_a_label_with_their_place() -> None:
     policy = Watcher(SEARCH, keep("Text 1"), ANSWER, protocol=READS)
-    run_to_end(policy, library(), config=ONE)
+    run_to_end(policy, library(), config=ONE_RESULT)
     assert policy.chats[1][-1].text == (
         f"<tool_response>\nText 1 (Annual report, page 1):\n<evidence>\n{REPORT}\n</evidence>\n</tool_response>\n"
         "Your next tool call, beginning with <tool_call>:"
@@ -65,7 +65,7 @@ def test_results_come_as_words_in_a_fence_under_a_label_with_their_place() -> No
 
 def test_what_is_remembered_keeps_its_words_in_the_memory() -> None:
     policy = Watcher(SEARCH, keep("Text 1", "North 12 15 18"), ANSWER, protocol=READS)
-    _, events = run_to_end(policy, library(), config=ONE)
+    _, events = run_to_end(policy, library(), config=ONE_RESULT)
     rebuilt = policy.chats[2][1].text
     graph = json.loads(rebuilt[rebuilt.index("[{") : rebuilt.index("\nRemembered")])
     assert graph[1]["items"] == {"a#1": "Annual report, page 1: “North 12 15 18”"}
@@ -73,13 +73,13 @@ def test_what_is_remembered_keeps_its_words_in_the_memory() -> None:
     assert policy.chats[2][-1].text.startswith("<tool_response>\nRemembered in node a.\n</tool_response>\nAnswer the")
     [budget] = [event for event in events if isinstance(event, BudgetEvent)]
     assert (budget.total_pixels, budget.tokens_before, budget.tokens_after) == (0, 0, 0)
-    assert [(one.pixels, one.characters) for one in budget.kept] == [(0, 6000)]
+    assert [(allotment.pixels, allotment.characters) for allotment in budget.kept] == [(0, 6000)]
 
 
 def test_texts_are_remembered_in_words_like_pages() -> None:
     oil = SEARCH.model_copy(update={"query": "oak hulls oiled spring"})
     policy = Watcher(oil, keep("Text 1"), ANSWER, protocol=READS)
-    run_to_end(policy, library(), config=ONE)
+    run_to_end(policy, library(), config=ONE_RESULT)
     assert "Remembered a#1:\n<evidence>\nOak hulls are oiled every spring." in policy.chats[2][1].text
 
 
@@ -118,7 +118,7 @@ def test_a_clip_is_read_by_its_captions_and_remembered_by_their_times() -> None:
     entry = MemorizeEntry(information_id="Text 1", is_useful=True, key_timestamp=(12.0, 99.0))
     remember = SummarizeAndMemorize(summarize="", memorize=(entry,))
     policy = Watcher(film, remember, ANSWER, protocol=READS)
-    run, _ = run_to_end(policy, library(), config=ONE)
+    run, _ = run_to_end(policy, library(), config=ONE_RESULT)
     assert "Text 1 (Launch film, 0.0-30.0 s):\n<evidence>\n[0.0-9.5] The boat leaves" in policy.chats[1][-1].text
     assert [item.t_frame for item in run.record().graph.node("a").items] == [12.0, 30.0]
 
@@ -135,7 +135,7 @@ def test_a_crop_by_a_model_without_eyes_is_corrected_without_a_word_of_crops() -
 def test_words_stand_beside_the_picture_and_a_crop_has_its_own() -> None:
     crop = Crop(information_id="Picture 1", bbox=(0, 180, 1000, 240))
     policy = Watcher(SEARCH, crop, keep("Picture 2"), ANSWER, protocol=READS_TOO)
-    run, _ = run_to_end(policy, library(), config=ONE)
+    run, _ = run_to_end(policy, library(), config=ONE_RESULT)
     assert run.record().corrections == 0
     label, picture, words = policy.chats[1][-1].parts[1:4]
     assert label == Message.of(Role.USER, "\nPicture 1 (Annual report, page 1):").parts[0]
@@ -175,8 +175,8 @@ def test_tags_give_words_of_one_page_a_search_and_take_no_box() -> None:
     first = policy.chats[0][0].text
     assert first.startswith("Answer the question from a collection of documents. You know nothing of them until")
     assert "bbox" not in first and "picture" not in first.replace("you are given no pictures", "")
-    found, cue = policy.chats[1][-1].text.rsplit("\n", 1)
-    assert found == f"Annual report, page 1:\n<evidence>\n{REPORT}\n</evidence>"
+    shown, cue = policy.chats[1][-1].text.rsplit("\n", 1)
+    assert shown == f"Annual report, page 1:\n<evidence>\n{REPORT}\n</evidence>"
     assert cue.endswith("The question was: What was North in 2022?")
     assert shelf.drawn == []
     [correction] = [event.message for event in events if isinstance(event, CorrectionEvent)]
@@ -212,17 +212,17 @@ def test_old_turns_of_tags_give_their_room_to_new_ones_and_say_so() -> None:
     policy = Watcher(*searches, "<answer>1</answer>", protocol=protocol)
     run_to_end(policy, shelf)
     last = policy.chats[-1]
-    found = [message.text for message in last[2::2]]
-    assert ["no longer given" in text for text in found] == [True, False, False, False]
-    assert "characters after this are left out]" in found[-1]
-    assert sum(len(text) for text in found) < 2500 + 4 * 100
+    texts = [message.text for message in last[2::2]]
+    assert ["no longer given" in text for text in texts] == [True, False, False, False]
+    assert "characters after this are left out]" in texts[-1]
+    assert sum(len(text) for text in texts) < 2500 + 4 * 100
 
 
 def test_a_page_that_cannot_be_read_is_given_by_the_passage_that_matched() -> None:
     shelf = library()
     shelf.broken_pages = {shelf.hits[0].passage.doc_id}
     policy = Watcher(SEARCH, ANSWER, protocol=READS)
-    run, _ = run_to_end(policy, shelf, config=ONE)
+    run, _ = run_to_end(policy, shelf, config=ONE_RESULT)
     assert REPORT in policy.chats[1][-1].text
     assert any("could not be read" in notice for notice in run.record().notices)
 

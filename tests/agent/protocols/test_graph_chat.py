@@ -34,18 +34,18 @@ def roles(chat: tuple[Message, ...]) -> list[Role]:
 def test_the_context_is_rebuilt_from_the_graph_after_a_memorise() -> None:
     policy = Watcher(SEARCH, KEEP, ANSWER)
     run_to_end(policy, library())
-    first, found, rebuilt = policy.chats
+    first, after_search, rebuilt = policy.chats
     assert roles(first) == [Role.SYSTEM, Role.USER]
-    assert roles(found) == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.USER]
-    assert found[:2] == first, "what was told before must not change, or no server can reuse it"
-    assert "Picture 1 (Annual report, page 1)" in found[-1].text
+    assert roles(after_search) == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.USER]
+    assert after_search[:2] == first, "what was told before must not change, or no server can reuse it"
+    assert "Picture 1 (Annual report, page 1)" in after_search[-1].text
     assert roles(rebuilt) == [Role.SYSTEM, Role.USER]
-    told = rebuilt[1].text
-    graph = json.loads(told[told.index("[{") : told.index("\nRemembered")])
+    memory = rebuilt[1].text
+    graph = json.loads(memory[memory.index("[{") : memory.index("\nRemembered")])
     assert [node["id"] for node in graph] == ["root", "a"]
     assert graph[1]["summary"] == "North sold 15"
     assert list(graph[1]["items"]) == ["a#1"]
-    assert "Remembered a#1:" in told
+    assert "Remembered a#1:" in memory
 
 
 @pytest.mark.parametrize("family", list(FamilyName))
@@ -78,9 +78,9 @@ def test_only_the_strongest_pictures_stay_in_view_each_within_its_share() -> Non
     policy = Watcher(*turns, AddAnswerNode(parent_ids=("n0",), answer="x"))
     run, events = run_to_end(policy, shelf, config=config)
     graph = run.record().graph
-    kept = pixel_budgets(strongest(energies(policy.prompts[-1].graph, decay=0.1, feedback=0.3), 2), 400_000)
+    allotments = pixel_budgets(strongest(energies(policy.prompts[-1].graph, decay=0.1, feedback=0.3), 2), 400_000)
     sizes = pictures_in(policy.chats[-1])
-    shares = {(one.node_id, one.index): one.pixels for one in kept}
+    shares = {(allotment.node_id, allotment.index): allotment.pixels for allotment in allotments}
     assert len(sizes) == 2
     in_order = [shares[node.id, 0] for node in graph.nodes if (node.id, 0) in shares]
     assert all(w * h <= pixels for (w, h), pixels in zip(sizes, in_order, strict=True))
@@ -182,9 +182,9 @@ def test_every_tool_is_described_by_a_schema_of_its_arguments() -> None:
     tools = {tool.name: json.loads(tool.parameters) for tool in GraphProtocol().tools}
     assert list(tools) == ["add_search_node", "summarize_and_memorize", "crop", "add_answer_node"]
     assert tools["crop"]["properties"]["bbox"]["minItems"] == 4
-    told = Watcher(ANSWER)
-    run_to_end(told, library())
-    assert all(name in told.chats[0][0].text for name in tools)
+    watcher = Watcher(ANSWER)
+    run_to_end(watcher, library())
+    assert all(name in watcher.chats[0][0].text for name in tools)
 
 
 calls = [GraphProtocol().render(action) for action in (SEARCH, KEEP, ANSWER)]

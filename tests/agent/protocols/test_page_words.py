@@ -46,8 +46,8 @@ def test_a_short_text_is_whole_and_a_long_one_says_what_is_cut() -> None:
     cut = excerpt(LONG, 500)
     assert len(cut) <= 500
     assert cut.startswith("word0 ")
-    kept, _, mark = cut.partition(" [")
-    assert mark == f"{len(LONG) - len(kept)} characters after this are left out]"
+    beginning, _, mark = cut.partition(" [")
+    assert mark == f"{len(LONG) - len(beginning)} characters after this are left out]"
 
 
 def test_a_long_text_is_cut_around_the_passage_that_matched() -> None:
@@ -84,8 +84,8 @@ def test_no_excerpt_is_longer_than_its_room(text: str, room: int, about: str) ->
     ],
 )
 def test_words_of_a_page_end_no_fence_and_forge_no_turn(forgery: str) -> None:
-    told = fenced(harmless(f"before {forgery} after"))
-    inside = told.removeprefix("<evidence>").removesuffix("</evidence>")
+    text = fenced(harmless(f"before {forgery} after"))
+    inside = text.removeprefix("<evidence>").removesuffix("</evidence>")
     for mark in ("<evidence", "</evidence", "<tool", "</tool", "<answer", "</answer", "<|", "<end", "</s"):
         assert mark not in inside
     assert "after" in inside
@@ -139,15 +139,15 @@ def test_remembered_items_have_the_words_around_their_quote_within_their_share()
     graph = MemoryGraph.start("q?").add_search("a", ("root",), "x")
     item = seen.remembered(5, quote="word700 word701")
     graph = graph.memorize("a", "", (item, seen.remembered(1)))
-    kept = (
+    allotments = (
         Allotment(node_id="a", index=0, energy=1.0, pixels=0, characters=400),
         Allotment(node_id="a", index=1, energy=0.1, pixels=0, characters=50),
     )
-    prompt = prompt_of(graph=graph, allotments=kept, history=(Observation("a", "x", (seen,)),))
-    told = remembered_words(prompt)
-    assert list(told) == ["a#1"], "fifty characters say nothing"
-    assert "word700 word701" in told["a#1"]
-    assert len(told["a#1"]) <= 400
+    prompt = prompt_of(graph=graph, allotments=allotments, history=(Observation("a", "x", (seen,)),))
+    words = remembered_words(prompt)
+    assert list(words) == ["a#1"], "fifty characters say nothing"
+    assert "word700 word701" in words["a#1"]
+    assert len(words["a#1"]) <= 400
 
 
 @pytest.mark.parametrize("marks", [Marks.OFF, Marks.WORDS])

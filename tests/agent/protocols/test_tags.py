@@ -151,8 +151,8 @@ def test_several_results_a_turn_are_an_option() -> None:
 def test_plain_text_is_shown_in_words() -> None:
     policy = watcher("<search>oak hulls oiled spring</search>", ANSWER)
     _, events = run_to_end(policy, library())
-    [found] = [event.results[0] for event in events if isinstance(event, SearchDoneEvent)]
-    assert found.kind is PassageKind.TEXT
+    [item] = [event.results[0] for event in events if isinstance(event, SearchDoneEvent)]
+    assert item.kind is PassageKind.TEXT
     assert "oil needs 48 hours" in policy.chats[1][-1].text
 
 

@@ -81,21 +81,21 @@ def test_a_dry_run_measures_every_part_where_little_is_installed(bare: dict[str,
     out = tmp_path / "out"
     done = run(bare, "benchmarks/gpu.py", "--tiny", "--out", str(out), "--only", *PARTS)
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads((out / "gpu.json").read_text())
-    assert sorted(told["done"]) == sorted(PARTS)
+    report = json.loads((out / "gpu.json").read_text())
+    assert sorted(report["done"]) == sorted(PARTS)
     rows: dict[str, list[dict[str, object]]] = {part: [] for part in PARTS}
-    for row in told["rows"]:
+    for row in report["rows"]:
         rows[row["part"]].append(row)
     for part in ("maxsim", "search"):
         same = [row["value"] for row in rows[part] if str(row["what"]).endswith("same order")]
         assert same == [1.0, 1.0], rows[part]
     for part in ("embed-qwen3-vl-2b", "embed-colqwen2", "embed-gve-7b"):
-        found = {str(row["what"]): row["value"] for row in rows[part]}
-        speed, cosine = found["A4 pages, 2 at once"], found["lowest cosine of a vector alone and in a batch"]
+        values = {str(row["what"]): row["value"] for row in rows[part]}
+        speed, cosine = values["A4 pages, 2 at once"], values["lowest cosine of a vector alone and in a batch"]
         assert isinstance(speed, float) and speed > 0
         assert isinstance(cosine, float) and cosine > 0.99
-    found = {str(row["what"]): row["value"] for row in rows["lora-7b"]}
-    gap, tokens = found["log-probs, |bfloat16 - float32|"], found["tokens of prompts and replies"]
+    values = {str(row["what"]): row["value"] for row in rows["lora-7b"]}
+    gap, tokens = values["log-probs, |bfloat16 - float32|"], values["tokens of prompts and replies"]
     assert isinstance(gap, float) and 0 < gap < 0.05
     assert isinstance(tokens, float) and tokens > 0
     assert rows["faiss"][0]["remark"] == "not installed: faiss, pyarrow"
@@ -117,11 +117,11 @@ def test_a_trained_model_has_the_published_size(name: str, tmp_path: Path) -> No
     assert sum(weight.numel() for weight in model.parameters()) == SHAPES[name].parameters
 
 
-@pytest.mark.parametrize("page_model", PAGE_MODELS, ids=lambda one: one.space)
+@pytest.mark.parametrize("page_model", PAGE_MODELS, ids=lambda model: model.space)
 def test_an_embedder_has_the_published_size_and_a_space_in_the_plan(page_model: object, tmp_path: Path) -> None:
     import torch
 
-    chosen = next(one for one in PAGE_MODELS if one is page_model)
+    chosen = next(model for model in PAGE_MODELS if model is page_model)
     model = chosen.build(tmp_path, False).make(torch.bfloat16, "meta")
     assert sum(weight.numel() for weight in model.parameters()) == EMBEDDERS[chosen.published].parameters
     assert SPACES[chosen.space].embedder == chosen.published

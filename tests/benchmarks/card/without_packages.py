@@ -22,8 +22,8 @@ class Without:
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if name.partition(".")[0] in ABSENT:
             return None
-        found: ModuleSpec | None = self._finder.find_spec(name, path, target)  # type: ignore[attr-defined]
-        return found
+        spec: ModuleSpec | None = self._finder.find_spec(name, path, target)  # type: ignore[attr-defined]
+        return spec
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._finder, name)

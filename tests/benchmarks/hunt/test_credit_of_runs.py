@@ -28,28 +28,28 @@ def runs(expert: Expert, groups: int = 16, config: HuntConfig = CONFIG) -> list[
 @pytest.fixture(scope="module")
 def mixed() -> list[Run]:
     """Successes and failures, dead ends and repetitions."""
-    found = runs(Expert(0.15, 0.6))
-    assert 0.2 < sum(run.success for run in found) / len(found) < 0.8
-    return found
+    episodes = runs(Expert(0.15, 0.6))
+    assert 0.2 < sum(run.success for run in episodes) / len(episodes) < 0.8
+    return episodes
 
 
-def planned(variant: Variant, found: list[Run]) -> Plan:
-    return plan(variant, found, GROUP, CONFIG.max_steps, Random(0))
+def planned(variant: Variant, episodes: list[Run]) -> Plan:
+    return plan(variant, episodes, GROUP, CONFIG.max_steps, Random(0))
 
 
-def kept(variant: Variant, found: list[Run]) -> list[list[bool]]:
-    keep = planned(variant, found).keep
-    return [keep[number, : len(run.segment_nodes)].tolist() for number, run in enumerate(found)]
+def keep_masks(variant: Variant, episodes: list[Run]) -> list[list[bool]]:
+    keep = planned(variant, episodes).keep
+    return [keep[number, : len(run.segment_nodes)].tolist() for number, run in enumerate(episodes)]
 
 
 def test_an_oracles_answer_rests_on_every_gold_page_and_nothing_is_masked() -> None:
-    found = runs(Expert(), config=HuntConfig(hops=(3, 3), miss=0.0))
-    for run in found:
+    episodes = runs(Expert(), config=HuntConfig(hops=(3, 3), miss=0.0))
+    for run in episodes:
         assert run.success
         assert run.segment_nodes == ("n0", "n1", "n2", ANSWER)
         assert ancestors(run.parents, ANSWER) >= {ROOT, "n0", "n1", "n2"}
         assert run.found == {f"n{place}": {place} for place in range(3)}
-    assert all(all(keep) for keep in kept(Variant.GGPO, found))
+    assert all(all(keep) for keep in keep_masks(Variant.GGPO, episodes))
 
 
 def test_parents_come_before_their_children(mixed: list[Run]) -> None:
@@ -60,13 +60,13 @@ def test_parents_come_before_their_children(mixed: list[Run]) -> None:
 
 
 def test_the_published_mask_is_the_trainers_own(mixed: list[Run]) -> None:
-    for run, keep in zip(mixed, kept(Variant.GGPO, mixed), strict=True):
+    for run, keep in zip(mixed, keep_masks(Variant.GGPO, mixed), strict=True):
         assert keep == ggpo_keep(run.parents, run.answer_id, run.success, set(run.found), list(run.segment_nodes))
 
 
 def test_the_halves_of_the_mask_make_up_the_whole(mixed: list[Run]) -> None:
     whole, positive, negative = (
-        kept(one, mixed) for one in (Variant.GGPO, Variant.GGPO_POSITIVE, Variant.GGPO_NEGATIVE)
+        keep_masks(variant, mixed) for variant in (Variant.GGPO, Variant.GGPO_POSITIVE, Variant.GGPO_NEGATIVE)
     )
     for run, both, in_success, in_failure in zip(mixed, whole, positive, negative, strict=True):
         assert (in_success if run.success else in_failure) == both
@@ -74,13 +74,13 @@ def test_the_halves_of_the_mask_make_up_the_whole(mixed: list[Run]) -> None:
 
 
 def test_a_random_mask_takes_as_many_of_each_verdict_and_never_an_answer(mixed: list[Run]) -> None:
-    published, random = kept(Variant.GGPO, mixed), kept(Variant.RANDOM_MASK, mixed)
+    published, random = keep_masks(Variant.GGPO, mixed), keep_masks(Variant.RANDOM_MASK, mixed)
     assert published != random
     for verdict in (True, False):
         ours = [number for number, run in enumerate(mixed) if run.success is verdict]
         assert sum(map(sum, (published[n] for n in ours))) == sum(map(sum, (random[n] for n in ours)))
     for run, keep in zip(mixed, random, strict=True):
-        assert all(one for node, one in zip(run.segment_nodes, keep, strict=True) if node == run.answer_id)
+        assert all(is_kept for node, is_kept in zip(run.segment_nodes, keep, strict=True) if node == run.answer_id)
 
 
 def test_masking_the_search_turn_alone_leaves_the_memorise_token_with_its_weight(mixed: list[Run]) -> None:
@@ -114,8 +114,8 @@ def test_gigpo_prefers_the_step_that_led_on_from_the_same_state(mixed: list[Run]
 
 def test_every_variant_credits_what_was_said(mixed: list[Run]) -> None:
     for variant in Variant:
-        one = planned(variant, mixed)
-        assert one.advantages.shape == one.keep.shape == (len(mixed), CONFIG.max_steps)
-        assert one.tokens.shape == (len(mixed), CONFIG.max_steps, TOKENS)
-        assert one.advantages.isfinite().all()
-        assert one.advantages.any()
+        credit = planned(variant, mixed)
+        assert credit.advantages.shape == credit.keep.shape == (len(mixed), CONFIG.max_steps)
+        assert credit.tokens.shape == (len(mixed), CONFIG.max_steps, TOKENS)
+        assert credit.advantages.isfinite().all()
+        assert credit.advantages.any()

@@ -40,7 +40,7 @@ def test_recorded_log_probs_are_those_of_the_policy(start: HuntPolicy) -> None:
     again = torch.cat([step_logp(start, step) for step in rollouts.steps])
     assert torch.allclose(again, rollouts.logp(), atol=1e-6)
     assert (rollouts.logp() <= 0).all()
-    assert (rollouts.logp()[~rollouts.said()] == 0).all()
+    assert (rollouts.logp()[~rollouts.sampled()] == 0).all()
 
 
 @pytest.mark.parametrize("variant", [Variant.GSPO_SEGMENTS, Variant.GRPO_TRAJECTORY, Variant.GGPO, Variant.PROGRESS])
@@ -54,10 +54,10 @@ def test_reinforcement_improves_on_imitation(start: HuntPolicy, variant: Variant
 def test_the_same_seed_learns_the_same_policy_and_leaves_the_start_alone(start: HuntPolicy) -> None:
     short = replace(SCHEDULE, updates=2, measure_every=2, measured_runs=20)
     before = {name: part.detach().clone() for name, part in start.weights.items()}
-    one, again = (learnt(start, Variant.GGPO, short)[0] for _ in range(2))
+    first, again = (learnt(start, Variant.GGPO, short)[0] for _ in range(2))
     other = learnt(start, Variant.GSPO_SEGMENTS, short)[0]
-    assert all(torch.equal(part, again.weights[name]) for name, part in one.weights.items())
-    assert any(not torch.equal(part, other.weights[name]) for name, part in one.weights.items())
+    assert all(torch.equal(part, again.weights[name]) for name, part in first.weights.items())
+    assert any(not torch.equal(part, other.weights[name]) for name, part in first.weights.items())
     assert all(torch.equal(part, start.weights[name]) for name, part in before.items())
 
 
@@ -66,7 +66,7 @@ def test_masks_are_measured_by_verdict(start: HuntPolicy) -> None:
         return learnt(start, variant, replace(SCHEDULE, updates=4, measure_every=4, measured_runs=20))[1][-1]
 
     positive, negative, none = (
-        last(one) for one in (Variant.GGPO_POSITIVE, Variant.GGPO_NEGATIVE, Variant.GSPO_SEGMENTS)
+        last(variant) for variant in (Variant.GGPO_POSITIVE, Variant.GGPO_NEGATIVE, Variant.GSPO_SEGMENTS)
     )
     assert positive.masked_in_successes > 0 == positive.masked_in_failures
     assert negative.masked_in_failures > 0 == negative.masked_in_successes

@@ -49,18 +49,18 @@ def test_searches_miss_and_misread_as_often_as_configured() -> None:
     config = HuntConfig(miss=0.3, misread=0.2)
     questions = draw_questions(config, 4000, seeded(2))
     page = search(questions, torch.arange(4000), questions.start, seeded(3))
-    found = page.kind != Kind.MISSED
-    assert found.float().mean().item() == pytest.approx(0.7, abs=0.03)
-    assert (page.fields[~found] == NOTHING).all()
+    is_hit = page.kind != Kind.MISSED
+    assert is_hit.float().mean().item() == pytest.approx(0.7, abs=0.03)
+    assert (page.fields[~is_hit] == NOTHING).all()
     truth = questions.fields[torch.arange(4000), questions.start]
-    assert (page.fields != truth)[found].float().mean().item() == pytest.approx(0.2, abs=0.02)
+    assert (page.fields != truth)[is_hit].float().mean().item() == pytest.approx(0.2, abs=0.02)
 
 
 def test_the_same_seed_is_the_same_run_and_another_is_not() -> None:
-    one, again, other = (played(HuntConfig(), Expert(0.2, 0.5), seed=seed) for seed in (5, 5, 6))
-    assert torch.equal(one.memory.asked, again.memory.asked)
-    assert torch.equal(one.success, again.success)
-    assert not torch.equal(one.memory.asked, other.memory.asked)
+    first, again, other = (played(HuntConfig(), Expert(0.2, 0.5), seed=seed) for seed in (5, 5, 6))
+    assert torch.equal(first.memory.queried, again.memory.queried)
+    assert torch.equal(first.success, again.success)
+    assert not torch.equal(first.memory.queried, other.memory.queried)
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,11 @@ def test_all_cells_are_told_in_reading_order() -> None:
         assert GREY_NAME in exercise.reply
 
 
-def told(exercise: Exercise) -> dict[str, str]:
+def cells_in_reply(exercise: Exercise) -> dict[str, str]:
     return dict(re.findall(r"([a-d][1-4]) ([a-z]+?)(?=[a-d][1-4]|$)", exercise.reply))
 
 
-def asked(exercise: Exercise) -> list[str]:
+def requested_cells(exercise: Exercise) -> list[str]:
     [message] = exercise.messages
     return message.text.rpartition(": ")[2].split()
 
@@ -57,8 +57,8 @@ def asked(exercise: Exercise) -> list[str]:
 def test_named_cells_are_told_in_reading_order_from_any_cell() -> None:
     beginnings = set()
     for exercise in exercises(Reading.CELLS, 40):
-        assert told(exercise) == read(exercise)
-        places = [CELLS.index(cell) for cell in told(exercise)]
+        assert cells_in_reply(exercise) == read(exercise)
+        places = [CELLS.index(cell) for cell in cells_in_reply(exercise)]
         assert all((b - a) % 16 == 1 for a, b in itertools.pairwise(places))
         beginnings.add(places[0])
     assert len(beginnings) > 8
@@ -66,11 +66,11 @@ def test_named_cells_are_told_in_reading_order_from_any_cell() -> None:
 
 def test_cells_asked_for_are_told_in_the_order_of_the_question() -> None:
     lengths = set()
-    for exercise in exercises(Reading.ASKED, 40):
+    for exercise in exercises(Reading.REQUESTED, 40):
         shown = read(exercise)
-        assert told(exercise) == {cell: shown[cell] for cell in asked(exercise)}
-        assert list(told(exercise)) == asked(exercise)
-        lengths.add(len(asked(exercise)))
+        assert cells_in_reply(exercise) == {cell: shown[cell] for cell in requested_cells(exercise)}
+        assert list(cells_in_reply(exercise)) == requested_cells(exercise)
+        lengths.add(len(requested_cells(exercise)))
     assert len(lengths) > 8
 
 
@@ -78,7 +78,7 @@ def test_fine_prints_are_pointed_at_with_the_numbers_that_crop_them() -> None:
     family = PROTOCOL.family
     for exercise in exercises(Reading.PLACES):
         places = re.findall(r"([a-d][1-4]) ((?:[\d.]+, ){3}[\d.]+)", exercise.reply)
-        assert [cell for cell, _ in places] == asked(exercise)
+        assert [cell for cell, _ in places] == requested_cells(exercise)
         for cell, numbers in places:
             x0, y0, x1, y1 = map(float, numbers.split(", "))
             box = family.codec.decode((x0, y0, x1, y1), View(FULL_PAGE, Size(page_side(family), page_side(family))))
@@ -92,10 +92,10 @@ def test_a_claim_is_repeated_after_what_is_seen_and_nothing_follows_where_they_d
         shown = read(exercise)
         [message] = exercise.messages
         claims = re.findall(r"([a-d][1-4]) ([a-z]+?)(?=[a-d][1-4]|$)", message.text.rpartition(": ")[2])
-        said = [f"{cell} {shown[cell]}{colour}" + "nothing" * (shown[cell] != colour) for cell, colour in claims]
-        assert exercise.reply == "".join(said)
+        replies = [f"{cell} {shown[cell]}{colour}" + "nothing" * (shown[cell] != colour) for cell, colour in claims]
+        assert exercise.reply == "".join(replies)
         false += exercise.reply.count("nothing")
-        true += len(said) - exercise.reply.count("nothing")
+        true += len(replies) - exercise.reply.count("nothing")
     assert true > 100 and false > 100
 
 
@@ -125,4 +125,4 @@ def test_an_exercise_is_the_same_each_time_and_no_other_is_like_it(family: Famil
 
 def test_the_first_stage_only_asks_for_what_teaches_where_things_are() -> None:
     readings = {reading_exercise(PROTOCOL, seed=0, index=index).reading for index in range(20)}
-    assert readings == set(SEEING) == {Reading.ALL, Reading.CELLS, Reading.ASKED}
+    assert readings == set(SEEING) == {Reading.ALL, Reading.CELLS, Reading.REQUESTED}

@@ -43,7 +43,7 @@ def test_a_picture_is_read_with_its_words_and_every_cell_matters(folder: Path) -
     side = 4 * 2 * processor.image_processor.patch_size
     text = ["<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>red<|im_end|>\n<|im_start|>assistant\n"]
 
-    def said(cell: int | None) -> torch.Tensor:
+    def logits_without(cell: int | None) -> torch.Tensor:
         image = Image.new("RGB", (side, side), (255, 0, 0))
         if cell is not None:
             row, column = divmod(cell, 4)
@@ -55,9 +55,9 @@ def test_a_picture_is_read_with_its_words_and_every_cell_matters(folder: Path) -
             logits: torch.Tensor = model(**inputs).logits[0, -1]
         return logits
 
-    plain = said(None)
+    plain = logits_without(None)
     assert torch.isfinite(plain).all()
-    moved = torch.stack([(said(cell) - plain) for cell in range(16)])
+    moved = torch.stack([(logits_without(cell) - plain) for cell in range(16)])
     assert (moved.abs().amax(1) > 1e-6).all()
     assert torch.unique(moved.round(decimals=6), dim=0).shape[0] == 16, "where the cell is must make a difference"
 
@@ -82,11 +82,11 @@ def test_it_samples_until_the_turn_ends(folder: Path) -> None:
 
 def test_the_seed_decides_the_weights_and_leaves_other_random_numbers_alone(tmp_path: Path) -> None:
     torch.manual_seed(7)
-    wanted = torch.rand(3)
+    expected = torch.rand(3)
     torch.manual_seed(7)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         save_mosaic_model(tmp_path / name, seed=seed, shape=SMALL)
-    assert torch.equal(torch.rand(3), wanted)
+    assert torch.equal(torch.rand(3), expected)
     weights = {name: (tmp_path / name / "model.safetensors").read_bytes() for name in "abc"}
     assert weights["a"] == weights["b"]
     assert weights["a"] != weights["c"]

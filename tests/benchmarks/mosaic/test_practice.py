@@ -56,7 +56,7 @@ def test_a_call_is_either_a_look_or_a_decision_from_memory():
 def test_without_noise_every_practice_run_answers_with_what_its_last_note_says():
     answers = 0
     for call in islice(practice(seed=1), 300):
-        if found := re.search(r'"answer": "(\w+)"', call.reply):
+        if match := re.search(r'"answer": "(\w+)"', call.reply):
             answers += 1
-            assert call.prompt.graph.nodes[-1].summary.endswith(f" {found[1]}")
+            assert call.prompt.graph.nodes[-1].summary.endswith(f" {match[1]}")
     assert answers > 50

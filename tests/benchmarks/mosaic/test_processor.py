@@ -83,14 +83,14 @@ def test_a_prompt_is_the_chat_word_for_word(reader: Reader) -> None:
     chat_format = reader.format
     shown = "".join(SPECIAL_TOKENS[name] for name in ("vision_start", "image_pad", "vision_end"))
     for messages, _ in reader.calls[:20]:
-        told = "".join(
+        expected = "".join(
             f"<|im_start|>{message.role.value}\n"
             + "".join(shown if isinstance(part, ImagePart) else part.text for part in message.parts)
             + "<|im_end|>\n"
             for message in messages
         )
         ids = chat_format.prompt(ChatRequest(messages=messages)).ids
-        assert chat_format._tokenizer.decode(ids) == told + "<|im_start|>assistant\n"
+        assert chat_format._tokenizer.decode(ids) == expected + "<|im_start|>assistant\n"
 
 
 def test_each_cell_of_an_exercise_is_one_token(reader: Reader) -> None:

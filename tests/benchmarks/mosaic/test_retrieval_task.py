@@ -46,8 +46,8 @@ def test_the_oracle_is_what_drawing_lots_among_fitting_pages_gives(task: HeldOut
     shared = Query("a1 red", ("a1",), "x", tuple("xyzabcdefghi"))
     rates = oracle_rates([alone, shared])
     assert (rates.hit_1, rates.hit_10, rates.first_fits) == (pytest.approx(13 / 24), pytest.approx(11 / 12), 1.0)
-    found = hit_rates([alone, shared], [["x"], ["y", "x"]])
-    assert (found.queries, found.hit_1, found.hit_10, found.first_fits) == (2, 0.5, 1.0, 1.0)
+    measured = hit_rates([alone, shared], [["x"], ["y", "x"]])
+    assert (measured.queries, measured.hit_1, measured.hit_10, measured.first_fits) == (2, 0.5, 1.0, 1.0)
     assert hit_rates([alone], [[]]).hit_10 == 0
 
 

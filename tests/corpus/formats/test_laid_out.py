@@ -54,7 +54,10 @@ def test_the_words_and_elements_of_every_sheet_are_read(sandbox, put, no_ocr):
 
 def test_each_sheet_begins_a_page_and_has_its_name(sandbox, put, no_ocr):
     path = put("book.xlsx", xlsx(Cranes=[["crane", "tonnes"], ["Odin", "73"]], Barges=[["barge"], ["Alma"]]))
-    assert [(one.title, one.page) for one in sandbox.probe(path, "book.xlsx").outline] == [("Cranes", 1), ("Barges", 2)]
+    assert [(entry.title, entry.page) for entry in sandbox.probe(path, "book.xlsx").outline] == [
+        ("Cranes", 1),
+        ("Barges", 2),
+    ]
     cranes, barges = units(sandbox, path, "book.xlsx", no_ocr, 2)
     assert (cranes.meta["sheet"], cranes.text.split()) == ("Cranes", ["Cranes", "crane", "tonnes", "Odin", "73"])
     assert (barges.meta["sheet"], barges.text.split()) == ("Barges", ["Barges", "barge", "Alma"])

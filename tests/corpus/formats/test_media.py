@@ -442,10 +442,14 @@ def test_speech_that_is_not_read_is_no_secret(tmp_path: Path) -> None:
 
 
 def test_a_model_s_silence_is_not_quoted() -> None:
-    def said(text: str, silence: float, sure: float) -> SimpleNamespace:
+    def segment(text: str, silence: float, sure: float) -> SimpleNamespace:
         return SimpleNamespace(start=0.0, end=1.0, text=text, no_speech_prob=silence, avg_logprob=sure)
 
-    segments = [said(" Good  morning ", 0.1, -0.2), said("Thanks for watching", 0.9, -1.4), said(" ", 0.0, 0.0)]
+    segments = [
+        segment(" Good  morning ", 0.1, -0.2),
+        segment("Thanks for watching", 0.9, -1.4),
+        segment(" ", 0.0, 0.0),
+    ]
     model = SimpleNamespace(transcribe=lambda *_, **__: (iter(segments), SimpleNamespace(language="en")))
     assert transcribed(model, np.zeros(RATE, np.float32)) == Speech("en", (Cue(0.0, 1.0, "Good morning"),))
 

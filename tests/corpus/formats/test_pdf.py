@@ -478,7 +478,7 @@ def _pdf_with(objects: list[str], catalog: dict[str, str], pages: int = 1) -> by
     first = document.xref_length()
 
     def numbered(text: str) -> str:
-        return re.sub(r"#(\d)", lambda found: f"{first + int(found[1])} 0 R", text)
+        return re.sub(r"#(\d)", lambda match: f"{first + int(match[1])} 0 R", text)
 
     for text in objects:
         xref = document.get_new_xref()

@@ -27,8 +27,8 @@ def page_of(*draw: Draw, size: tuple[float, float] = (595, 842)) -> pymupdf.Page
     document = pymupdf.open()
     page = document.new_page(width=size[0], height=size[1])
     page.insert_text((72, 100), SEEN, fontsize=12)
-    for one in draw:
-        one(page)
+    for drawing in draw:
+        drawing(page)
     return pymupdf.open(stream=document.tobytes(), filetype="pdf")[0]
 
 
@@ -47,9 +47,9 @@ def test_the_mark_of_a_list_is_a_word_of_its_own_however_near_it_stands() -> Non
         page.insert_text((72, 200), "\u00b7Cranes lift", fontsize=12)
         page.insert_text((72, 220), "+Barges 5\u00b77", fontsize=12)
 
-    found = read(page_of(list_of_two))
-    assert found.text.split("\n")[1:] == ["\u00b7 Cranes lift", "+Barges 5\u00b77"]
-    mark, cranes = (next(word for word in found.words if word.text == text) for text in ("\u00b7", "Cranes"))
+    reading = read(page_of(list_of_two))
+    assert reading.text.split("\n")[1:] == ["\u00b7 Cranes lift", "+Barges 5\u00b77"]
+    mark, cranes = (next(word for word in reading.words if word.text == text) for text in ("\u00b7", "Cranes"))
     assert mark.box.x1 == cranes.box.x0 < cranes.box.x1
 
 
@@ -124,9 +124,9 @@ HIDDEN: dict[str, Draw] = {
 
 @pytest.mark.parametrize("how", HIDDEN)
 def test_what_nobody_sees_is_left_out_and_counted(how: str) -> None:
-    found = read(page_of(HIDDEN[how]))
-    assert found.text == SEEN
-    assert found.notices == ("6 words that are not visible on the page are left out",)
+    reading = read(page_of(HIDDEN[how]))
+    assert reading.text == SEEN
+    assert reading.notices == ("6 words that are not visible on the page are left out",)
 
 
 SHOWN: dict[str, Draw] = {
@@ -154,9 +154,9 @@ SHOWN: dict[str, Draw] = {
 
 @pytest.mark.parametrize("how", SHOWN)
 def test_what_a_person_can_see_stays(how: str) -> None:
-    found = read(page_of(SHOWN[how]))
-    assert SECRET in found.text.splitlines()
-    assert found.notices == ()
+    reading = read(page_of(SHOWN[how]))
+    assert SECRET in reading.text.splitlines()
+    assert reading.notices == ()
 
 
 @pytest.mark.parametrize("ground", [1.0, 0.9])
@@ -167,9 +167,9 @@ def test_of_a_word_that_was_written_over_only_the_new_one_is_read(ground: float)
         page.draw_rect(patch, color=None, fill=(ground, ground, ground))
         page.insert_text((patch.x0, 200), "4180", fontsize=12)
 
-    found = read(page_of(corrected))
-    assert found.text.splitlines()[1] == "The rent of the boat house is 4180 crowns a year."
-    assert found.notices == ("1 words that are not visible on the page are left out",)
+    reading = read(page_of(corrected))
+    assert reading.text.splitlines()[1] == "The rent of the boat house is 4180 crowns a year."
+    assert reading.notices == ("1 words that are not visible on the page are left out",)
 
 
 def test_a_line_that_was_written_anew_over_a_white_sheet_stands_there_once() -> None:
@@ -245,9 +245,9 @@ def test_the_text_of_a_scan_stays_where_its_pixels_show_words() -> None:
     page.insert_text((72, 100), SEEN, fontsize=12, render_mode=3)
     page.insert_text((72, 200), SECRET, fontsize=12, render_mode=3)
     page.insert_text((72, 600), "Nothing is drawn here at all", fontsize=12, render_mode=3)
-    found = read(page)
-    assert found.text == f"{SEEN}\n{SECRET}"
-    assert found.notices == ("6 words that are not visible on the page are left out",)
+    reading = read(page)
+    assert reading.text == f"{SEEN}\n{SECRET}"
+    assert reading.notices == ("6 words that are not visible on the page are left out",)
 
 
 def test_the_text_of_a_scan_that_lies_over_it_several_times_is_read_once() -> None:
@@ -285,9 +285,9 @@ def ocr_of(text: str, x: float, y: float) -> OcrText:
 
 def test_a_stamp_on_a_scan_does_not_stand_for_its_text() -> None:
     page = page_of(lambda page: page.insert_image(pymupdf.Rect(0, 120, 595, 842), stream=noise(200, 240)))
-    found = read(page, ocr_of("The annual rent is 48,700 euros.", 0.2, 0.5))
-    assert found.text == f"{SEEN}\nThe annual rent is 48,700 euros."
-    assert found.ocr
+    reading = read(page, ocr_of("The annual rent is 48,700 euros.", 0.2, 0.5))
+    assert reading.text == f"{SEEN}\nThe annual rent is 48,700 euros."
+    assert reading.ocr
 
 
 def diagonal(page: pymupdf.Page) -> None:
@@ -319,9 +319,9 @@ def test_a_watermark_over_a_scan_does_not_stand_for_its_text(mark: Draw, words: 
     seen = [word for y in (0.2, 0.5, 0.7) for word in ocr_of("The annual rent is 48,700 euros.", 0.1, y).words]
     # OCR reads the watermark too.
     layer = read(page).words
-    found = read(page, OcrText("", (*seen, *layer)))
-    assert found.ocr
-    counts = Counter(word.text for word in found.words)
+    reading = read(page, OcrText("", (*seen, *layer)))
+    assert reading.ocr
+    counts = Counter(word.text for word in reading.words)
     assert counts == Counter(word.text for word in (*seen, *layer))
     assert set(words.split()) < set(counts)
 
@@ -332,8 +332,8 @@ def test_a_picture_beside_a_page_of_text_is_not_read() -> None:
         for line in range(20):
             page.insert_text((72, 120 + 13 * line), f"Line {line} of a page that has a good deal of text to it.")
 
-    found = read(page_of(fill), ocr_of("never read", 0.2, 0.9))
-    assert not found.ocr and "never read" not in found.text
+    reading = read(page_of(fill), ocr_of("never read", 0.2, 0.9))
+    assert not reading.ocr and "never read" not in reading.text
 
 
 def shifted(text: str) -> str:
@@ -356,9 +356,9 @@ def test_letters_that_spell_no_language_are_read_by_ocr_and_said_so(garble: Call
 
     lines = [ocr_of(PROSE, 0.12, 0.345 + line * 20 / 842).words for line in range(3)]
     page = page_of(write)
-    found = read(page, OcrText("", tuple(word for line in lines for word in line)))
-    assert found.text.splitlines() == [SEEN, *[PROSE] * 3]
-    assert found.notices == ("3 lines cannot be read as they stand in the file: OCR read them",)
+    reading = read(page, OcrText("", tuple(word for line in lines for word in line)))
+    assert reading.text.splitlines() == [SEEN, *[PROSE] * 3]
+    assert reading.notices == ("3 lines cannot be read as they stand in the file: OCR read them",)
     # Letters that OCR reads as they stand in the file are believed, and the page is not read.
     assert garble(PROSE) in read(page, OcrText("unasked", ()), strip=garble(PROSE)).text
     # Where OCR reads nothing, what there is stays.
@@ -379,8 +379,8 @@ def test_languages_and_codes_are_believed(text: str) -> None:
     document = pymupdf.open()
     page = document.new_page(width=900, height=300)
     page.insert_htmlbox(pymupdf.Rect(20, 20, 880, 280), f"<p>{text}</p>")
-    found = read(page, OcrText("unasked", ()), strip=text)
-    assert not found.notices and not found.ocr
+    reading = read(page, OcrText("unasked", ()), strip=text)
+    assert not reading.notices and not reading.ocr
 
 
 def test_a_page_turned_in_its_file_and_a_line_turned_on_it_are_both_read() -> None:
@@ -435,9 +435,9 @@ def garbled(letters: Callable[[str], str], *lines: str) -> Draw:
 )
 def test_letters_of_another_script_that_spell_nothing_are_read_by_ocr(letters: Callable[[str], str]) -> None:
     page = page_of(garbled(lambda letter: letter if letter == " " else letters(letter), *NOTES))
-    found = read(page, ocr_of(" ".join(NOTES), 0.1, 0.25), strip=NOTES[0])
-    assert "Solveig Brekke" in found.text
-    assert found.ocr
+    reading = read(page, ocr_of(" ".join(NOTES), 0.1, 0.25), strip=NOTES[0])
+    assert "Solveig Brekke" in reading.text
+    assert reading.ocr
 
 
 @pytest.mark.parametrize(
@@ -456,9 +456,9 @@ def test_what_is_drawn_with_signs_is_believed(drawing: tuple[str, ...]) -> None:
 
 def test_what_spells_nothing_in_a_script_that_ocr_does_not_know_stays_with_a_notice() -> None:
     page = page_of(garbled(lambda letter: chr(0x410 + ord(letter) % 80) if letter != " " else letter, *NOTES))
-    found = read(page, ocr_of("5 .", 0.13, 0.2345), strip="")
-    assert len(found.text.splitlines()) == 4
-    assert found.notices == ("3 lines spell no language as they stand in the file, and OCR cannot read them",)
+    reading = read(page, ocr_of("5 .", 0.13, 0.2345), strip="")
+    assert len(reading.text.splitlines()) == 4
+    assert reading.notices == ("3 lines spell no language as they stand in the file, and OCR cannot read them",)
 
 
 @pytest.mark.parametrize("lost", ["\ufffd", "\ue001", "\uf001", "\u0003"])
@@ -467,15 +467,15 @@ def test_lines_that_lack_a_ligature_are_read_by_ocr(lost: str) -> None:
     page = page_of(garbled(lambda letter: lost if letter in "#$" else letter, *lines))
     whole = [line.replace("#", "ffi").replace("$", "fi") for line in lines]
     seen = [word for row, line in enumerate(whole) for word in ocr_of(line, 0.12, 0.225 + 0.0237 * row).words]
-    found = read(page, OcrText("", tuple(seen)))
-    assert found.text.splitlines() == [SEEN, *whole]
+    reading = read(page, OcrText("", tuple(seen)))
+    assert reading.text.splitlines() == [SEEN, *whole]
 
 
 def test_a_line_of_which_little_can_be_read_is_read_by_ocr() -> None:
     line = "The first harbour of Lier"
     page = page_of(garbled(lambda letter: letter if letter in "T " else "\ufffd", line))
-    found = read(page, ocr_of(line, 0.12, 0.225))
-    assert found.text.splitlines() == [SEEN, line]
+    reading = read(page, ocr_of(line, 0.12, 0.225))
+    assert reading.text.splitlines() == [SEEN, line]
 
 
 @pytest.mark.parametrize(
@@ -484,28 +484,28 @@ def test_a_line_of_which_little_can_be_read_is_read_by_ocr() -> None:
 )
 def test_bullets_signs_and_dotted_lines_of_such_characters_are_no_missing_letters(line: str) -> None:
     page = page_of(garbled(lambda letter: "\uf0b7" if letter == "#" else letter, line))
-    found = read(page, ocr_of("never read", 0.12, 0.6))
-    assert not found.ocr and "never read" not in found.text
+    reading = read(page, ocr_of("never read", 0.12, 0.6))
+    assert not reading.ocr and "never read" not in reading.text
 
 
 def test_a_page_that_ocr_cannot_read_either_is_said_to_be_unread() -> None:
     page = page_of(garbled(lambda letter: "\ufffd", *NOTES))
-    found = read(page, ocr_of("5 .", 0.13, 0.2345))
-    assert found.text == SEEN
-    assert found.notices == ("3 lines cannot be read as they stand in the file, nor by OCR",)
+    reading = read(page, ocr_of("5 .", 0.13, 0.2345))
+    assert reading.text == SEEN
+    assert reading.notices == ("3 lines cannot be read as they stand in the file, nor by OCR",)
 
 
 def test_a_name_alone_in_a_garbled_font_is_read_by_ocr() -> None:
     page = page_of(garbled(lambda letter: chr(ord(letter) + 5) if letter != " " else letter, "Solveig Brekke"))
-    found = read(page, ocr_of("Solveig Brekke", 0.12, 0.222), strip="Solveig Brekke")
-    assert found.text.splitlines() == [SEEN, "Solveig Brekke"]
+    reading = read(page, ocr_of("Solveig Brekke", 0.12, 0.222), strip="Solveig Brekke")
+    assert reading.text.splitlines() == [SEEN, "Solveig Brekke"]
 
 
 def test_a_word_alone_whose_letters_became_signs_is_read_by_ocr() -> None:
     signs = dict(zip("Phone", '"7+%-', strict=True))
     page = page_of(garbled(signs.__getitem__, "Phone"))
-    found = read(page, ocr_of("Phone", 0.12, 0.222), strip="Phone")
-    assert found.text.splitlines() == [SEEN, "Phone"]
+    reading = read(page, ocr_of("Phone", 0.12, 0.222), strip="Phone")
+    assert reading.text.splitlines() == [SEEN, "Phone"]
 
 
 def test_signs_that_ocr_bears_out_and_figures_are_believed() -> None:
@@ -552,9 +552,9 @@ def in_type3(text: str, code_of: Callable[[str], int], name: str) -> pymupdf.Pag
 def test_the_codes_of_a_font_that_tells_no_letters_are_no_letters(first: int, name: str) -> None:
     letters = sorted(set(UNTOLD) - {" "})
     page = in_type3(UNTOLD, lambda letter: first + letters.index(letter), name)
-    found = read(page, ocr_of(UNTOLD, 0.1, 0.156), strip=UNTOLD)
-    assert found.text == UNTOLD
-    assert found.notices == ("1 lines cannot be read as they stand in the file: OCR read them",)
+    reading = read(page, ocr_of(UNTOLD, 0.1, 0.156), strip=UNTOLD)
+    assert reading.text == UNTOLD
+    assert reading.notices == ("1 lines cannot be read as they stand in the file: OCR read them",)
 
 
 def test_codes_that_spell_words_are_read_without_ocr_and_others_where_ocr_bears_them_out() -> None:
@@ -593,9 +593,9 @@ def test_the_text_of_a_scan_that_was_read_badly_is_read_anew_where_ocr_reads_bet
 ) -> None:
     page = scan_with(layer)
     places = [word.box for word in read(page).words if word.box.y0 > 0.2]
-    found = read(page, OcrText(ocr, tuple(map(Word, ocr.split(), places))))
-    assert found.text.splitlines() == [SEEN, text]
-    assert found.ocr == (text == WELL_READ != layer)
+    reading = read(page, OcrText(ocr, tuple(map(Word, ocr.split(), places))))
+    assert reading.text.splitlines() == [SEEN, text]
+    assert reading.ocr == (text == WELL_READ != layer)
 
 
 def test_two_f_that_a_printer_named_by_an_arrow_are_letters() -> None:
@@ -632,8 +632,8 @@ def test_a_value_and_the_tooltip_that_names_it_are_one_sentence() -> None:
         field(text, "a", pymupdf.Rect(72, 200, 400, 216), "14.7", "Length of the vessel")(page)
         field(text, "b", pymupdf.Rect(72, 300, 400, 316), "Kabelvag", "Home port")(page)
 
-    found = read(page_of(fill))
-    page = PageText("a.pdf", Locator(page=1), found.text, found.words, 612, 792)
+    reading = read(page_of(fill))
+    page = PageText("a.pdf", Locator(page=1), reading.text, reading.words, 612, 792)
     assert [span.text for span in sentences(page)][-2:] == ["Length of the vessel 14.7", "Home port Kabelvag"]
 
 
@@ -693,9 +693,9 @@ def undrawn(objects: Sequence[str], labels: Sequence[str]) -> pymupdf.Page:
 def test_the_cells_of_a_comb_hold_the_words_of_its_value() -> None:
     comb = "/FT/Tx/Ff 16777216"
     page = undrawn([f"{comb}/MaxLen 15/V(NO9386011117947)", f"{comb}/MaxLen 11/V(ANNA KVERNE)"], ["Account", "Name"])
-    found = read(page)
-    assert found.text.splitlines() == ["Account NO9386011117947", "Name ANNA KVERNE"]
-    account = next(word for word in found.words if word.text.startswith("NO"))
+    reading = read(page)
+    assert reading.text.splitlines() == ["Account NO9386011117947", "Name ANNA KVERNE"]
+    account = next(word for word in reading.words if word.text.startswith("NO"))
     assert account.box.x0 < 275 / 595 and account.box.x1 > 440 / 595
 
 
@@ -753,9 +753,9 @@ def test_what_is_filled_into_a_password_field_is_left_out_and_counted() -> None:
         widget.field_value = "swordfish 77"
         page.add_widget(widget)
 
-    found = read(page_of(password, field(pymupdf.PDF_WIDGET_TYPE_TEXT, "a", pymupdf.Rect(260, 188, 460, 206), "Ida")))
-    assert found.text.splitlines()[1:] == ["Name of the pilot Ida", "Word of the pilot"]
-    assert found.notices == ("2 words that are not visible on the page are left out",)
+    reading = read(page_of(password, field(pymupdf.PDF_WIDGET_TYPE_TEXT, "a", pymupdf.Rect(260, 188, 460, 206), "Ida")))
+    assert reading.text.splitlines()[1:] == ["Name of the pilot Ida", "Word of the pilot"]
+    assert reading.notices == ("2 words that are not visible on the page are left out",)
 
 
 def test_boxes_of_a_form_are_checked_or_unchecked() -> None:
@@ -790,9 +790,9 @@ def test_what_an_annotation_strikes_out_is_left_out_with_a_notice() -> None:
         page.insert_text((72, 200), "The fee is 65 70 crowns.", fontsize=12)
         page.add_strikeout_annot(page.search_for("65"))
 
-    found = read(page_of(strike))
-    assert found.text.splitlines() == [SEEN, "The fee is 70 crowns."]
-    assert found.notices == ("1 words that are struck out in it are left out",)
+    reading = read(page_of(strike))
+    assert reading.text.splitlines() == [SEEN, "The fee is 70 crowns."]
+    assert reading.notices == ("1 words that are struck out in it are left out",)
 
 
 def with_raised(*parts: tuple[str, bool], turn: int = 0) -> Draw:

@@ -40,7 +40,7 @@ def test_clips_cover_a_video_without_gap_or_overlap(duration: float, clip_second
     clips = [clip_locator(k, duration, clip_seconds) for k in range(clip_count(duration, clip_seconds))]
     assert clips[0].t_start == 0
     assert clips[-1].t_end == pytest.approx(duration)
-    assert all(one.t_end == two.t_start for one, two in itertools.pairwise(clips))
+    assert all(clip.t_end == following.t_start for clip, following in itertools.pairwise(clips))
 
 
 @given(st.floats(0, 1000), st.floats(0.1, 200), st.floats(0.2, 5), st.integers(1, 64))

@@ -146,8 +146,10 @@ def test_slides_have_pages_and_notes(office: OfficeConverter, tmp_path: Path) ->
     def slide(words: str, notes: str) -> str:
         place = 'svg:x="2cm" svg:y="2cm" svg:width="20cm" svg:height="3cm"'
         box = f"<draw:frame {place}><draw:text-box><text:p>{words}</text:p></draw:text-box></draw:frame>"
-        said = f"<draw:frame {place} presentation:class='notes'><draw:text-box><text:p>{notes}</text:p></draw:text-box>"
-        return f"<draw:page>{box}<presentation:notes>{said}</draw:frame></presentation:notes></draw:page>"
+        notes_frame = (
+            f"<draw:frame {place} presentation:class='notes'><draw:text-box><text:p>{notes}</text:p></draw:text-box>"
+        )
+        return f"<draw:page>{box}<presentation:notes>{notes_frame}</draw:frame></presentation:notes></draw:page>"
 
     path = file_of(tmp_path, open_document("presentation", slide("Cranes lift", "Odin is old") + slide("Locks", "")))
     with office.converted(path, Format.ODP) as made, pymupdf.open(made.pages) as pdf:

@@ -319,7 +319,7 @@ def test_a_picture_that_was_read_before_is_not_read_again(put, options, tmp_path
     with Sandbox(DecodeLimits(wall_seconds=120.0)) as sandbox:
         (first,) = sandbox.stream(path, item, options)
         assert "4711" in first.text
-        (entry,) = [one for one in (tmp_path / "ocr").rglob("*") if one.is_file()]
+        (entry,) = [path for path in (tmp_path / "ocr").rglob("*") if path.is_file()]
         # What lies in the cache is what is read; another child reads it too.
         entry.write_bytes(entry_with(entry.read_bytes(), "4711", "0815"))
         (again,) = sandbox.stream(path, item, options)

@@ -15,11 +15,11 @@ from vrag_ray.planning.tail import simulate
 # printed by ``benchmarks/fan_out.py``: that takes a machine that does nothing else.
 @pytest.mark.exhaustive
 def test_every_search_is_answered_with_all_nodes_and_without_one_and_none_sooner_than_simulated() -> None:
-    told = measured()
-    assert told.lost == 2
-    degraded = dataclasses.replace(WHOLE, lost=told.lost)
+    times = measured()
+    assert times.lost == 2
+    degraded = dataclasses.replace(WHOLE, lost=times.lost)
     assert degraded.busy < 1
-    for model, seconds in ((WHOLE, told.whole), (degraded, told.degraded)):
+    for model, seconds in ((WHOLE, times.whole), (degraded, times.degraded)):
         assert len(seconds) == SEARCHES
         soonest = min(float(np.median(simulate(model, SEARCHES, seed))) for seed in range(200))
         assert np.median(seconds) >= soonest

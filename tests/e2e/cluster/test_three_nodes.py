@@ -124,12 +124,12 @@ def ask(url: str, question: str) -> RunRecord:
 
 def test_every_part_has_two_replicas_and_any_of_them_knows_every_run(nodes: Nodes):
     assert {part: len(nodes.tell(f"where {part}")) for part in PARTS} == dict.fromkeys(PARTS, 2)
-    asked = [ask(nodes.url, f"Was the harbour of town {n} dredged?") for n in range(6)]
-    assert all("dredged" in run.answer for run in asked)
+    answered = [ask(nodes.url, f"Was the harbour of town {n} dredged?") for n in range(6)]
+    assert all("dredged" in run.answer for run in answered)
     with httpx.Client(base_url=nodes.url, timeout=HANGS_AFTER_S) as http:
         for _ in range(8):
             listed = [run["run_id"] for run in http.get("/v1/runs").json()["runs"]]
-            assert set(listed) >= {run.run_id for run in asked}
+            assert set(listed) >= {run.run_id for run in answered}
 
 
 def test_the_service_is_updated_under_load_without_one_failed_search(nodes: Nodes):

@@ -86,8 +86,8 @@ async def _played(place: Place) -> list[Trajectory]:
 @pytest.fixture(scope="package")
 def tuned(place: Place) -> Path:
     """The folder of the run."""
-    told: list[str] = []
-    final = train_sft(place.sft(), told.append)
+    lines: list[str] = []
+    final = train_sft(place.sft(), lines.append)
     assert final == str(place.root / "runs/sft/final")
-    assert told[-1].startswith("step ")
+    assert lines[-1].startswith("step ")
     return Path(final).parent

@@ -23,11 +23,11 @@ def test_training_searches_and_sees_the_collection_as_serving_does(place: Place)
     async def look() -> None:
         evidence = await open_evidence(place.environment)
         try:
-            found = await evidence.search(page.name, top_k=2, filter=None)
-            assert found.results[0][0].passage.text == page.name
-            assert await evidence.search(page.name, top_k=2, filter=None) is found, "asked for once"
+            answer = await evidence.search(page.name, top_k=2, filter=None)
+            assert answer.results[0][0].passage.text == page.name
+            assert await evidence.search(page.name, top_k=2, filter=None) is answer, "asked for once"
             family = mosaic_agent().picture_pixels
-            doc_id = found.results[0][0].passage.doc_id
+            doc_id = answer.results[0][0].passage.doc_id
             request = PictureRequest(doc_id, Locator(page=1), None, None, 28, family, family)
             nowhere = PictureRequest("0" * 64, Locator(page=1), None, None, 28, family, family)
             seen, refused, again = await evidence.pictures([request, nowhere, request])
@@ -46,14 +46,14 @@ def test_runs_that_search_for_the_same_at_once_share_one_search(place: Place) ->
     async def search() -> None:
         evidence = await open_evidence(place.environment)
         try:
-            asked = [asyncio.create_task(evidence.search(name, top_k=2, filter=None)) for _ in range(8)]
+            tasks = [asyncio.create_task(evidence.search(name, top_k=2, filter=None)) for _ in range(8)]
             other = asyncio.create_task(evidence.search(name, top_k=1, filter=None))
             await asyncio.sleep(0)
-            asked[0].cancel()
-            found = await asyncio.gather(*asked[1:])
-            assert asked[0].cancelled(), "the one that gave up took the search from nobody"
-            assert len({id(one) for one in found}) == 1
-            assert [len(one.results[0]) for one in (found[0], await other)] == [2, 1]
+            tasks[0].cancel()
+            answers = await asyncio.gather(*tasks[1:])
+            assert tasks[0].cancelled(), "the one that gave up took the search from nobody"
+            assert len({id(answer) for answer in answers}) == 1
+            assert [len(answer.results[0]) for answer in (answers[0], await other)] == [2, 1]
             left = asyncio.create_task(evidence.search(place.mosaic.pages[5].name, top_k=2, filter=None))
             await asyncio.sleep(0)
         finally:

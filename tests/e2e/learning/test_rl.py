@@ -24,12 +24,12 @@ GAP = 1e-4
 @pytest.fixture(scope="module")
 def trained(place: Place, tuned: Path) -> Path:
     """The folder of a run on two workers that nothing disturbed."""
-    told: list[str] = []
-    final = train_rl(place.rl(tuned / "final"), told.append)
-    assert told[0] == f"everything of this run: {place.root / 'runs/rl'}"
-    assert told[1].startswith(f"searches: each of {WORKERS} workers opens the collection and its embedders for itself")
-    assert "in main memory" in told[1]
-    assert [line.split(":")[0] for line in told[2:]] == [f"step {step}/{STEPS}" for step in (0, 1, 2, 3, 3)]
+    lines: list[str] = []
+    final = train_rl(place.rl(tuned / "final"), lines.append)
+    assert lines[0] == f"everything of this run: {place.root / 'runs/rl'}"
+    assert lines[1].startswith(f"searches: each of {WORKERS} workers opens the collection and its embedders for itself")
+    assert "in main memory" in lines[1]
+    assert [line.split(":")[0] for line in lines[2:]] == [f"step {step}/{STEPS}" for step in (0, 1, 2, 3, 3)]
     return Path(final).parent
 
 
@@ -53,8 +53,8 @@ def test_validation_tells_success_and_reward_of_each_set_and_both_make_up_the_wh
     validations = [line for line in metrics(trained) if "validation/reward/mean" in line]
     assert [line["step"] for line in validations] == [0, STEPS]
     for line in validations:
-        told = {name for name in line if name.startswith("validation/success/")}
-        assert told == {f"validation/success/{source}" for source in SOURCES}
+        measured = {name for name in line if name.startswith("validation/success/")}
+        assert measured == {f"validation/success/{source}" for source in SOURCES}
         for whole, part in (("reward/success", "success"), ("reward/mean", "mean_reward")):
             parts = [line[f"validation/{part}/{source}"] for source in SOURCES]
             # Both sets have as many questions.
@@ -159,10 +159,10 @@ def test_adapters_learn_from_what_a_served_policy_says_and_all_of_it_is_in_an_ob
             },
         },
     )
-    told: list[str] = []
-    assert train_rl(config, told.append) == bucket.uri("runs/served/final")
-    assert told[1].startswith("searches: ")
-    assert [line.split(":")[0] for line in told[2:]] == [f"step {step}/2" for step in (0, 1, 2, 2)]
+    lines: list[str] = []
+    assert train_rl(config, lines.append) == bucket.uri("runs/served/final")
+    assert lines[1].startswith("searches: ")
+    assert [line.split(":")[0] for line in lines[2:]] == [f"step {step}/2" for step in (0, 1, 2, 2)]
     written = bucket.files("runs/served")
     assert not any(name.startswith("serving/") and name != "serving/" for name in written), (
         "weights handed over are not left behind"

@@ -56,10 +56,10 @@ def configure(project: Path, place: Place, judge: JudgeStub) -> None:
     (project / "run.yaml").write_text(yaml.safe_dump(config))
 
 
-def check(folder: Path, told: list[str]) -> None:
-    assert f"everything of this run: {folder}" in told
-    assert any(line.startswith("step 1/1: reward ") for line in told)
-    assert f"trained model: {folder / 'final'}" in told
+def check(folder: Path, lines: list[str]) -> None:
+    assert f"everything of this run: {folder}" in lines
+    assert any(line.startswith("step 1/1: reward ") for line in lines)
+    assert f"trained model: {folder / 'final'}" in lines
     assert {file.name for file in folder.iterdir()} >= WRITTEN
     assert (folder / "final/model.safetensors").exists()
     assert [line["step"] for line in metrics(folder)] == [1]
@@ -69,10 +69,10 @@ def check(folder: Path, told: list[str]) -> None:
 def test_vrag_train_rl_does_what_the_page_says(project: Path, place: Place, tmp_path: Path) -> None:
     with judge_stub(compares) as judge:
         configure(project, place, judge)
-        told = run(documented("vrag train rl --config run.yaml"), project, environment_of_a_user(tmp_path / "home"))
-        asked = len(judge.requests)
-    check(project / "runs/my-agent", told)
-    assert asked > 0
+        lines = run(documented("vrag train rl --config run.yaml"), project, environment_of_a_user(tmp_path / "home"))
+        calls = len(judge.requests)
+    check(project / "runs/my-agent", lines)
+    assert calls > 0
     assert list((project / "verdicts").rglob("*"))
 
 
@@ -83,10 +83,10 @@ def test_the_job_does_what_the_page_says(project: Path, place: Place, tmp_path: 
         configure(project, place, judge)
         environment |= {"RAY_API_SERVER_ADDRESS": cluster.jobs, "RAY_ADDRESS": cluster.address}
         job = documented("ray job submit --working-dir . -- python jobs/train_rl.py")
-        told = run(job, project, environment)
-        asked = len(judge.requests)
+        lines = run(job, project, environment)
+        calls = len(judge.requests)
     results = tmp_path / "home/ray_results"
-    check(results / "runs/my-agent", told)
-    assert asked > 0
+    check(results / "runs/my-agent", lines)
+    assert calls > 0
     assert list((results / "verdicts").rglob("*"))
     assert not (project / "runs").exists()

@@ -70,14 +70,14 @@ def in_two_parts(place: Place, name: str, *, sharded: bool = True) -> SFTConfig:
 def uneven_steps(config: SFTConfig) -> list[int]:
     """Steps in which the ranks cut their shares into unequal numbers of micro-batches."""
     calls = list(read_calls(Path(config.trajectories)))
-    found: list[int] = []
+    steps: list[int] = []
     for step in range(-(-len(calls) // config.batch)):
         batch = batch_of(calls, step, config.batch, config.seed)
         shares = (batch[rank::WORKERS] for rank in range(WORKERS))
         counts = {len(list(parts([[call.tokens] for call in own], config.model.tokens_per_batch))) for own in shares}
         if len(counts) > 1:
-            found.append(step)
-    return found
+            steps.append(step)
+    return steps
 
 
 # Quick form: the part ``full-2b`` of ``benchmarks/card`` (a step of one rank).
@@ -96,10 +96,10 @@ def test_a_sharded_model_learns_the_same_and_goes_on_from_its_checkpoint_when_a_
     assert uneven_steps(in_two_parts(place, "whole"))
     whole = train_sft(in_two_parts(place, "whole", sharded=False), lambda line: None)
     undisturbed = train_sft(in_two_parts(place, "sharded"), lambda line: None)
-    one, other = weights(Path(whole)), weights(Path(undisturbed))
-    assert one.keys() == other.keys()
-    assert max(float((one[name] - other[name]).abs().max()) for name in one) < SHARDING_TOLERANCE
+    first, second = weights(Path(whole)), weights(Path(undisturbed))
+    assert first.keys() == second.keys()
+    assert max(float((first[name] - second[name]).abs().max()) for name in first) < SHARDING_TOLERANCE
     killed: list[int] = []
     again = train_sft(in_two_parts(place, "sharded-killed"), killing(killed))
     assert killed
-    assert alike(weights(Path(again)), other)
+    assert alike(weights(Path(again)), second)

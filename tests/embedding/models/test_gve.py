@@ -64,8 +64,8 @@ class Reference:
         prompt = f"<|im_start|>user\n{shown}{text}<|im_end|>\n<|im_start|>assistant\n<|endoftext|>"
         with torch.inference_mode():
             out = self.model.model(**token_inputs(self.processor, self.model, prompt), **more)
-        found: NDArray[np.float32] = out.last_hidden_state[0, -1:].numpy()
-        return found
+        vector: NDArray[np.float32] = out.last_hidden_state[0, -1:].numpy()
+        return vector
 
 
 @pytest.fixture(scope="module")
@@ -97,16 +97,16 @@ def test_texts_pictures_and_both_are_those_of_the_recipe(embedder: Embedder, ref
         reference.vector("a table", picture(640, 480, 2)),
     ]
     for embed in (embedder.embed_passages, embedder.embed_queries):
-        for found, vector in zip(embed(contents), expected, strict=True):
-            assert_agree(found, vector)
+        for result, vector in zip(embed(contents), expected, strict=True):
+            assert_agree(result, vector)
 
 
 @pytest.mark.parametrize("times", [(0.0, 2.0, 4.0, 6.0), (1.0, 1.5, 2.0)])
 def test_a_clip_is_that_of_the_recipe_at_its_rate(
     embedder: Embedder, reference: Reference, times: tuple[float, ...]
 ) -> None:
-    (found,) = embedder.embed_passages([clip_content(times, "page")])
-    assert_agree(found, reference.vector("page", frames=clip_frames(len(times)), seconds_a_frame=times[1] - times[0]))
+    (result,) = embedder.embed_passages([clip_content(times, "page")])
+    assert_agree(result, reference.vector("page", frames=clip_frames(len(times)), seconds_a_frame=times[1] - times[0]))
 
 
 def test_a_broken_picture_fails_alone_and_neighbours_do_not_matter(embedder: Embedder) -> None:

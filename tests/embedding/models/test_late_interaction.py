@@ -96,23 +96,23 @@ def body_embedder(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Emb
 
 def test_every_token_of_a_query_is_scored_and_no_padding(embedder: Embedder, reference: Reference) -> None:
     texts = ["red", QUERY, "表"]
-    for text, found in zip(texts, embedder.embed_queries([Content(text) for text in texts]), strict=True):
+    for text, result in zip(texts, embedder.embed_queries([Content(text) for text in texts]), strict=True):
         _, rows = reference.query(text)
-        assert_agree(found, rows)
+        assert_agree(result, rows)
 
 
 def test_a_pages_visual_tokens_come_first_then_its_other_tokens(embedder: Embedder, reference: Reference) -> None:
     images = [picture(56, 56, 1), picture(112, 56, 2), picture(128, 128, 3)]
-    for image, found in zip(images, embedder.embed_passages([Content(picture=png(i)) for i in images]), strict=True):
+    for image, result in zip(images, embedder.embed_passages([Content(picture=png(i)) for i in images]), strict=True):
         visual, others = reference.visual(image)
-        assert isinstance(found, Embedding)
-        assert found.grid is not None
-        placed = found.grid[0] * found.grid[1]
+        assert isinstance(result, Embedding)
+        assert result.grid is not None
+        placed = result.grid[0] * result.grid[1]
         assert placed <= len(visual)
-        assert_agree(Embedding(found.vectors[len(visual) :]), others)
+        assert_agree(Embedding(result.vectors[len(visual) :]), others)
         # The order among the visual tokens is the subject of another test; here: none is lost or made up.
-        assert len(found.vectors) == len(visual) + len(others)
-        distances = np.abs(found.vectors[: len(visual), None] - visual[None]).max(axis=-1)
+        assert len(result.vectors) == len(visual) + len(others)
+        distances = np.abs(result.vectors[: len(visual), None] - visual[None]).max(axis=-1)
         assert (distances.min(axis=1) < TOLERANCE).all()
         assert (distances.min(axis=0) < TOLERANCE).all()
 
@@ -156,11 +156,11 @@ def test_the_grid_is_in_reading_order(unmixed: Embedder, size: tuple[int, int]) 
 def test_by_body_a_query_is_its_own_words(body_embedder: Embedder, reference: Reference) -> None:
     ids, rows = reference.query(QUERY)
     tokenizer = reference.processor.tokenizer
-    (found,) = body_embedder.embed_queries([Content(QUERY)])
-    kept = [place for place in range(len(ids)) if np.abs(vectors(found) - rows[place]).max(axis=1).min() < TOLERANCE]
-    said = tokenizer.decode([ids[place] for place in kept])
-    assert said.strip().removeprefix("Question: ").strip() == QUERY
-    assert len(kept) == len(vectors(found))
+    (result,) = body_embedder.embed_queries([Content(QUERY)])
+    places = [place for place in range(len(ids)) if np.abs(vectors(result) - rows[place]).max(axis=1).min() < TOLERANCE]
+    text = tokenizer.decode([ids[place] for place in places])
+    assert text.strip().removeprefix("Question: ").strip() == QUERY
+    assert len(places) == len(vectors(result))
 
 
 def test_by_body_a_page_is_its_visual_tokens(body_embedder: Embedder, embedder: Embedder) -> None:
@@ -184,17 +184,17 @@ def test_a_query_of_words_and_a_picture_has_the_vectors_of_both(embedder: Embedd
 def test_a_clip_has_the_vectors_of_all_its_frames(embedder: Embedder) -> None:
     clip = clip_content((0.0, 1.0))
     pages = embedder.embed_passages([Content(picture=frame) for frame in clip.frames])
-    (found,) = embedder.embed_passages([clip])
-    np.testing.assert_allclose(vectors(found), np.concatenate([vectors(page) for page in pages]), atol=TOLERANCE)
-    assert isinstance(found, Embedding)
-    assert found.grid is None
+    (result,) = embedder.embed_passages([clip])
+    np.testing.assert_allclose(vectors(result), np.concatenate([vectors(page) for page in pages]), atol=TOLERANCE)
+    assert isinstance(result, Embedding)
+    assert result.grid is None
 
 
 def test_words_alone_are_no_passage(embedder: Embedder) -> None:
     assert embedder.multi_vector
     assert embedder.modalities == {Modality.PICTURE, Modality.CLIP}
-    (found,) = embedder.embed_passages([Content("red")])
-    assert isinstance(found, EmbedError)
+    (result,) = embedder.embed_passages([Content("red")])
+    assert isinstance(result, EmbedError)
 
 
 def test_a_broken_picture_fails_alone_and_neighbours_do_not_matter(embedder: Embedder) -> None:
@@ -205,7 +205,7 @@ def test_a_broken_picture_fails_alone_and_neighbours_do_not_matter(embedder: Emb
 def test_pooling_averages_patches_of_passages_only(folder: Path, embedder: Embedder) -> None:
     pooling = space_embedder(SpaceConfig(model=str(folder), device="cpu", token_pooling=2))
     assert pooling.id == f"{embedder.id}/pool2"
-    whole, pooled = (one.embed_passages([picture_content(112, 112, 1)])[0] for one in (embedder, pooling))
+    whole, pooled = (model.embed_passages([picture_content(112, 112, 1)])[0] for model in (embedder, pooling))
     assert isinstance(whole, Embedding)
     assert isinstance(pooled, Embedding)
     assert pooled.grid is not None

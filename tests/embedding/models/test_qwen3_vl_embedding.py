@@ -74,8 +74,8 @@ class Reference:
         )
         with torch.inference_mode():
             out = self.model.model(**token_inputs(self.processor, self.model, prompt), **more)
-        found: NDArray[np.float32] = out.last_hidden_state[0, -1:].numpy()
-        return found
+        vector: NDArray[np.float32] = out.last_hidden_state[0, -1:].numpy()
+        return vector
 
 
 @pytest.fixture(scope="module")
@@ -116,18 +116,18 @@ def test_the_vector_is_what_the_head_of_words_reads(embedder: Embedder, referenc
 
 def test_pictures_are_those_of_the_recipe_with_and_without_words(embedder: Embedder, reference: Reference) -> None:
     contents = [picture_content(96, 64, 1), picture_content(64, 160, 2, "a table"), picture_content(70, 45, 3)]
-    found = embedder.embed_passages(contents)
-    assert_agree(found[0], reference.vector("", image=picture(96, 64, 1)))
-    assert_agree(found[1], reference.vector("a table", image=picture(64, 160, 2)))
-    assert_agree(found[2], reference.vector("", image=picture(70, 45, 3)))
+    results = embedder.embed_passages(contents)
+    assert_agree(results[0], reference.vector("", image=picture(96, 64, 1)))
+    assert_agree(results[1], reference.vector("a table", image=picture(64, 160, 2)))
+    assert_agree(results[2], reference.vector("", image=picture(70, 45, 3)))
 
 
 @pytest.mark.parametrize("times", [(0.0, 1.5), (2.0, 3.0, 4.0), (0.0, 0.5, 9.25, 12.0)])
 def test_a_clip_is_that_of_the_recipe_with_its_times(
     embedder: Embedder, reference: Reference, times: tuple[float, ...]
 ) -> None:
-    (found,) = embedder.embed_passages([clip_content(times, "page")])
-    assert_agree(found, reference.vector("page", frames=clip_frames(len(times)), times=times))
+    (result,) = embedder.embed_passages([clip_content(times, "page")])
+    assert_agree(result, reference.vector("page", frames=clip_frames(len(times)), times=times))
 
 
 def test_the_times_of_a_clip_decide_its_vector(embedder: Embedder) -> None:

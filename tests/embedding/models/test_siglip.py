@@ -67,15 +67,15 @@ def reference(folder: Path) -> Reference:
 
 
 def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return found
+    scaled: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return scaled
 
 
 def test_texts_are_padded_to_64_tokens_and_read_without_a_mask(embedder: Embedder, reference: Reference) -> None:
     texts = ["red", "what colour is the circle", "表"]
     for embed in (embedder.embed_passages, embedder.embed_queries):
-        for text, found in zip(texts, embed([Content(text) for text in texts]), strict=True):
-            assert_agree(found, reference.text(text))
+        for text, result in zip(texts, embed([Content(text) for text in texts]), strict=True):
+            assert_agree(result, reference.text(text))
 
 
 def test_texts_are_written_small(embedder: Embedder, reference: Reference) -> None:
@@ -84,9 +84,9 @@ def test_texts_are_written_small(embedder: Embedder, reference: Reference) -> No
 
 def test_pictures_of_several_shapes_share_a_batch(embedder: Embedder, reference: Reference) -> None:
     sizes = [(64, 64), (128, 48), (40, 120)]
-    found = embedder.embed_passages([picture_content(*size, seed) for seed, size in enumerate(sizes)])
-    for seed, (size, one) in enumerate(zip(sizes, found, strict=True)):
-        assert_agree(one, reference.picture(picture(*size, seed)))
+    results = embedder.embed_passages([picture_content(*size, seed) for seed, size in enumerate(sizes)])
+    for seed, (size, result) in enumerate(zip(sizes, results, strict=True)):
+        assert_agree(result, reference.picture(picture(*size, seed)))
 
 
 def test_words_and_picture_of_a_query_are_averaged_and_a_passage_is_its_picture(
@@ -99,9 +99,9 @@ def test_words_and_picture_of_a_query_are_averaged_and_a_passage_is_its_picture(
 
 
 def test_a_clip_is_the_mean_of_its_frames(embedder: Embedder, reference: Reference) -> None:
-    (found,) = embedder.embed_passages([clip_content((0.0, 1.0, 2.0))])
+    (result,) = embedder.embed_passages([clip_content((0.0, 1.0, 2.0))])
     frames = np.concatenate([reference.picture(frame) for frame in clip_frames(3)])
-    assert_agree(found, frames.mean(axis=0, keepdims=True))
+    assert_agree(result, frames.mean(axis=0, keepdims=True))
 
 
 def test_a_broken_picture_fails_alone_and_neighbours_do_not_matter(embedder: Embedder) -> None:

@@ -77,8 +77,8 @@ def test_answer_and_evidence_must_both_be_right() -> None:
 
 def test_a_page_counts_once_and_in_its_own_document() -> None:
     # Page 6 of a.pdf is no page of b.pdf; cited places, unlike pages, count four times.
-    found = measures(run("4,210 crowns", ("a", 1, (0.0, 0.0, 0.1, 0.1)), ("a", 6, ELEMENTS[0])))
-    assert (found["page recall"], found["cited recall"], found["evidence recall"]) == (0.5, 0.8, 0.0)
+    values = measures(run("4,210 crowns", ("a", 1, (0.0, 0.0, 0.1, 0.1)), ("a", 6, ELEMENTS[0])))
+    assert (values["page recall"], values["cited recall"], values["evidence recall"]) == (0.5, 0.8, 0.0)
     without_boxes = [GoldPlace("a.pdf#p1", "a", page=1)]
     assert "SAA" not in measures(run("4,210 crowns", *THREE), without_boxes)
     assert measures(run("4,210 crowns", *THREE), without_boxes)["page recall"] == 1.0
@@ -88,10 +88,10 @@ def test_a_page_counts_once_and_in_its_own_document() -> None:
 
 @pytest.mark.parametrize("abstained", [True, False])
 def test_who_cites_nothing_recalls_nothing(abstained: bool) -> None:
-    found = measures(run("" if abstained else "4,210 crowns", abstained=abstained))
-    assert (found["page recall"], found["evidence recall"], found["SAA"]) == (0.0, 0.0, 0.0)
+    values = measures(run("" if abstained else "4,210 crowns", abstained=abstained))
+    assert (values["page recall"], values["evidence recall"], values["SAA"]) == (0.0, 0.0, 0.0)
     # An abstention has no citations whose precision could be measured.
-    assert found.get("evidence precision") == (None if abstained else 0.0)
+    assert values.get("evidence precision") == (None if abstained else 0.0)
 
 
 def test_the_verdict_of_a_judge_decides_what_is_joined() -> None:

@@ -26,10 +26,10 @@ def test_random_runs_are_measured_as_by_ir_measures(grades: dict[str, int], scor
 
 
 def test_known_ranks() -> None:
-    found = rank_measures(["x", "a", "y", "b"], {"a": 1, "b": 1, "c": 1})
-    assert found["RR"] == 0.5
-    assert found["R@5"] == pytest.approx(2 / 3)
-    assert (found["Success@1"], found["Success@5"]) == (0.0, 1.0)
+    values = rank_measures(["x", "a", "y", "b"], {"a": 1, "b": 1, "c": 1})
+    assert values["RR"] == 0.5
+    assert values["R@5"] == pytest.approx(2 / 3)
+    assert (values["Success@1"], values["Success@5"]) == (0.0, 1.0)
 
 
 def test_a_measure_that_is_not_known_is_an_error() -> None:

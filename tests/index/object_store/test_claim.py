@@ -71,8 +71,8 @@ def test_of_many_that_claim_at_once_on_s3_never_two_hold_it(bucket: Bucket):
 
     for _ in range(3):
         with ThreadPoolExecutor(6) as threads:
-            held = [one for one in threads.map(try_it, range(6)) if one is not None]
+            held = [claim for claim in threads.map(try_it, range(6)) if claim is not None]
         assert len(held) <= 1
-        for one in held:
-            one.close()
+        for claim in held:
+            claim.close()
     assert bucket.files("claims") == []

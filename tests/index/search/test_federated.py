@@ -126,12 +126,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_leg_over_several_collections_finds_what_it_finds_in_one_with_all_documents(folder: Path) -> None:
     both = settings_for(folder / "left", right=folder / "right")
-    kept = SearchFilter(doc_ids=[doc_id_of("d2")[:12], doc_id_of("d4"), doc_id_of("d5")])
-    for wanted in (None, kept):
+    chosen = SearchFilter(doc_ids=[doc_id_of("d2")[:12], doc_id_of("d4"), doc_id_of("d5")])
+    for doc_filter in (None, chosen):
         for top_k in (1, 3, 12):
             queries = ["red plum", "pear", "jam juice"]
-            together = search(both, ["left", "right"], *queries, mode=TEXT, top_k=top_k, filter=wanted)
-            whole = search(settings_for(folder / "whole"), [], *queries, mode=TEXT, top_k=top_k, filter=wanted)
+            together = search(both, ["left", "right"], *queries, mode=TEXT, top_k=top_k, filter=doc_filter)
+            whole = search(settings_for(folder / "whole"), [], *queries, mode=TEXT, top_k=top_k, filter=doc_filter)
             assert list(map(places, together.results)) == list(map(places, whole.results))
 
 

@@ -14,8 +14,8 @@ from vrag_ray.index.shards.scored import Scored, merge
 
 
 def leg(name: str, pages: Mapping[str, float], weight: float = 1.0, *, complete: bool = True) -> Leg:
-    found = sorted((Scored(page, score) for page, score in pages.items()), key=lambda scored: scored.sort_key)
-    return Leg(name, found, complete, weight)
+    ranked = sorted((Scored(page, score) for page, score in pages.items()), key=lambda scored: scored.sort_key)
+    return Leg(name, ranked, complete, weight)
 
 
 def scores(*legs: Leg) -> list[tuple[str, float]]:

@@ -65,11 +65,13 @@ def test_a_leg_of_weight_0_is_left_out_unless_it_is_asked_by_name() -> None:
 
 
 def test_of_several_embedders_only_those_that_cannot_read_are_told() -> None:
-    one = {"model/1": 0.0}
-    asked = Query("云企业网")
-    both = query_notices(asked, HYBRID, unread=one | {"model/2": 0.1}, embedders=2, lexical=WORDS, filtered=False)
+    unreadable = {"model/1": 0.0}
+    query = Query("云企业网")
+    both = query_notices(
+        query, HYBRID, unread=unreadable | {"model/2": 0.1}, embedders=2, lexical=WORDS, filtered=False
+    )
     assert [notice.rpartition(": ")[2] for notice in both] == ["it was searched by words only"] * 2
-    [notice] = query_notices(asked, HYBRID, unread=one, embedders=2, lexical=WORDS, filtered=False)
+    [notice] = query_notices(query, HYBRID, unread=unreadable, embedders=2, lexical=WORDS, filtered=False)
     assert notice == 'the embedder model/1 knows 0% of the query "云企业网": it was left out'
 
 
@@ -104,21 +106,21 @@ def test_a_query_without_a_known_word_leaves_the_lexical_leg_empty(collection: C
     assert leg(collection, "zebra") == leg(collection, "?!") == WORDLESS
 
 
-def told(query: str, mode: str, readable: float, lexical: Leg | None, *, filtered: bool = False) -> str:
+def notice_text(query: str, mode: str, readable: float, lexical: Leg | None, *, filtered: bool = False) -> str:
     unread = {"model/1": readable} if readable < LEAST_READABLE else {}
-    asked = Query(query)
-    notices = query_notices(asked, mode, unread=unread, embedders=1, lexical=lexical, filtered=filtered)
+    parsed = Query(query)
+    notices = query_notices(parsed, mode, unread=unread, embedders=1, lexical=lexical, filtered=filtered)
     return "; ".join(notices)
 
 
 def test_nothing_is_told_where_both_legs_speak_or_only_words_were_asked() -> None:
-    assert told("q", HYBRID, 0.5, WORDS) == ""
-    assert told("q", LEXICAL, 0.0, WORDLESS) == ""
-    assert told("q", TEXT, 1.0, None) == ""
+    assert notice_text("q", HYBRID, 0.5, WORDS) == ""
+    assert notice_text("q", LEXICAL, 0.0, WORDLESS) == ""
+    assert notice_text("q", TEXT, 1.0, None) == ""
 
 
 def test_a_notice_quotes_its_query_on_one_line_and_cut_short() -> None:
-    assert told("a\n b", HYBRID, 0.0, WORDS) == (
+    assert notice_text("a\n b", HYBRID, 0.0, WORDS) == (
         'the embedder model/1 knows 0% of the query "a b": it was searched by words only'
     )
-    assert len(told("word " * 1000, HYBRID, 0.4, WORDS)) < 200
+    assert len(notice_text("word " * 1000, HYBRID, 0.4, WORDS)) < 200

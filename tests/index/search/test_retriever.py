@@ -68,15 +68,15 @@ def test_a_local_retriever_finds_what_shard_actors_find(tmp_path: Path) -> None:
     words = ("red", "green", "blue", "apple", "pear", "plum")
     plant(tmp_path / "c", {f"d{n}": [f"{words[n % 6]} {words[(n + k) % 6]}" for k in range(4)] for n in range(12)})
     settings = settings_for(tmp_path / "c", shards=3)
-    queries, kept = ["green pear", "plum"], SearchFilter(doc_ids=[doc_id_of("d1"), doc_id_of("d2")])
+    queries, chosen = ["green pear", "plum"], SearchFilter(doc_ids=[doc_id_of("d1"), doc_id_of("d2")])
 
     async def check() -> None:
         local = await ShardedRetriever.start_local(settings)
         async with retriever_over(settings) as sharded:
             for mode in (HYBRID, TEXT, LEXICAL):
-                for wanted in (None, kept):
-                    mine = await local.search(queries, top_k=7, mode=mode, filter=wanted)
-                    theirs = await sharded.search(queries, top_k=7, mode=mode, filter=wanted)
+                for doc_filter in (None, chosen):
+                    mine = await local.search(queries, top_k=7, mode=mode, filter=doc_filter)
+                    theirs = await sharded.search(queries, top_k=7, mode=mode, filter=doc_filter)
                     assert mine.results == theirs.results
             status = local.status()
             assert (status.shards_ok, status.shards_total, [shard.size for shard in status.shards]) == (1, 1, [48])
@@ -180,8 +180,8 @@ def test_searches_during_refresh_are_all_answered_whole_by_one_version(tmp_path:
                     assert await retriever.refresh() == number
                 done.set()
             assert {version for version, _ in seen} >= {1, 6} or len(seen) > 5
-            for version, found in seen:
-                assert found == [["red apple"] * version]
+            for version, titles in seen:
+                assert titles == [["red apple"] * version]
 
     asyncio.run(check())
 

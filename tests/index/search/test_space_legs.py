@@ -160,15 +160,15 @@ def test_sharded_equals_unsharded_on_every_leg_filters_and_deletes_included(loca
         writer.delete(doc_id_of("d7"))
         writer.publish("one deleted")
     queries = ["red green", Query("green", painted(["black"] * 8 + ["yellow"] * 8)), "word7"]
-    wanted = SearchFilter(doc_ids=[doc_id_of(f"d{n}") for n in range(10) if n != 7])
+    chosen = SearchFilter(doc_ids=[doc_id_of(f"d{n}") for n in range(10) if n != 7])
 
     async def check() -> None:
         sharded = await ShardedRetriever.start(settings_for(root, shards=3))
         async with local(settings_for(root)) as whole:
             for mode in (HYBRID, LEXICAL, TEXT, "late", "mean"):
-                for kept in (None, wanted):
-                    mine = await whole.search(queries, top_k=30, mode=mode, filter=kept)
-                    theirs = await sharded.search(queries, top_k=30, mode=mode, filter=kept)
+                for doc_filter in (None, chosen):
+                    mine = await whole.search(queries, top_k=30, mode=mode, filter=doc_filter)
+                    theirs = await sharded.search(queries, top_k=30, mode=mode, filter=doc_filter)
                     assert mine.results == theirs.results
                     assert all(hit.title != "d7" for hits in mine.results for hit in hits)
             assert [status.space for status in whole.status().shards] == [TEXT, "late", "mean"]

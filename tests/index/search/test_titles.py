@@ -41,10 +41,10 @@ class Counted(PlantedEmbedder):
 
     def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
         self.embedded += [content.text for content in contents]
-        found = super().embed_passages(contents)
+        results = super().embed_passages(contents)
         return [
             EmbedError("too odd") if content.text == "refused" else embedded
-            for content, embedded in zip(contents, found, strict=True)
+            for content, embedded in zip(contents, results, strict=True)
         ]
 
 
@@ -77,11 +77,11 @@ def test_scores_stay_in_their_range_and_order_follows_them(
     fused = sorted((Fused(name, score, {}) for name, (score, _) in pages.items()), key=lambda item: -item.score)
     near = {name: title for name, (_, title) in pages.items() if title is not None}
     every = by_titles(fused, near, weight, len(pages))
-    found = by_titles(fused, near, weight, top_k)
-    assert found == every[:top_k]
-    assert found == sorted(found, key=lambda item: (-item.score, item.id))
+    ranked = by_titles(fused, near, weight, top_k)
+    assert ranked == every[:top_k]
+    assert ranked == sorted(ranked, key=lambda item: (-item.score, item.id))
     assert {item.id for item in every} == set(pages)
-    for item in found:
+    for item in ranked:
         score, title = pages[item.id]
         assert item.score * (1 + weight) == pytest.approx(score + weight * (title or 0.0))
         assert item.by_leg.get(TITLE) == title

@@ -97,9 +97,9 @@ def test_a_filter_is_applied_in_the_shard_and_finds_all_that_fit(
     query = np.ones((1, DIM), dtype=np.float32)
     expected = {doc_id_of(name)[:24] for name in expected_docs}
     for shards in sharded.values():
-        found = merge((shard.nearest(query, 100, doc_filter)[0] for shard in shards), 100)
-        assert {scored.id.split(":")[0] for scored in found} == expected
-        assert len(found) == 4 * len(expected)
+        hits = merge((shard.nearest(query, 100, doc_filter)[0] for shard in shards), 100)
+        assert {scored.id.split(":")[0] for scored in hits} == expected
+        assert len(hits) == 4 * len(expected)
 
 
 def test_scores_are_cosines_to_fp16_accuracy(sharded: dict[int, list[FlatIndex]]) -> None:

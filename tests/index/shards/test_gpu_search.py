@@ -66,8 +66,8 @@ def both(vectors: NDArray[np.float16], monkeypatch: pytest.MonkeyPatch) -> tuple
 def test_all_queries_are_one_scan_and_nothing_is_copied_to_main_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = np.random.default_rng(1)
     on_card, _, card = both(chance.standard_normal((ROWS, DIM)).astype(np.float16), monkeypatch)
-    found = on_card.nearest(chance.standard_normal((40, DIM)).astype(np.float32), 1)
-    assert (card.scans, card.copies, card.temp_mb, len(found)) == (1, 0, 64, 40)
+    hits = on_card.nearest(chance.standard_normal((40, DIM)).astype(np.float32), 1)
+    assert (card.scans, card.copies, card.temp_mb, len(hits)) == (1, 0, 64, 40)
 
 
 def test_ties_filters_and_large_k_give_what_main_memory_gives(indexes: tuple[FlatIndex, FlatIndex, Card]) -> None:
@@ -89,7 +89,7 @@ def test_scores_and_order_are_those_of_main_memory_to_the_last_bit(monkeypatch: 
     queries = chance.standard_normal((20, DIM)).astype(np.float32)
     rounded, _ = card.nearest(queries, 5)
     expected = in_memory.nearest(queries, 5)
-    assert [[one.score for one in row] for row in expected] != rounded.tolist()
+    assert [[hit.score for hit in row] for row in expected] != rounded.tolist()
     assert on_card.nearest(queries, 5) == expected
 
 

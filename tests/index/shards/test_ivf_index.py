@@ -43,8 +43,10 @@ def queries(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
 
 def recall(index: IvfIndex, rows: ShardRows, vectors: NDArray[np.float16]) -> float:
     exact = FlatIndex(SpaceRows.of(rows, vectors)).nearest(queries(vectors), 10)
-    found = index.nearest(queries(vectors), 10)
-    return float(np.mean([len({o.id for o in a} & {o.id for o in b}) / 10 for a, b in zip(exact, found, strict=True)]))
+    results = index.nearest(queries(vectors), 10)
+    return float(
+        np.mean([len({o.id for o in a} & {o.id for o in b}) / 10 for a, b in zip(exact, results, strict=True)])
+    )
 
 
 def test_scanning_enough_lists_finds_nearly_all_and_says_how_much(
@@ -54,7 +56,7 @@ def test_scanning_enough_lists_finds_nearly_all_and_says_how_much(
     assert index.recall >= 0.9
     assert recall(index, rows, vectors) >= 0.9
     [best] = index.nearest(queries(vectors)[:1], 3)
-    assert [one.score for one in best] == sorted((one.score for one in best), reverse=True)
+    assert [hit.score for hit in best] == sorted((hit.score for hit in best), reverse=True)
 
 
 def test_below_the_floor_it_is_refused_with_the_measured_recall(rows: ShardRows, vectors: NDArray[np.float16]) -> None:
@@ -68,9 +70,9 @@ def test_below_the_floor_it_is_refused_with_the_measured_recall(rows: ShardRows,
 
 def test_a_filter_lets_only_its_documents_through(rows: ShardRows, vectors: NDArray[np.float16]) -> None:
     index = IvfIndex(SpaceRows.of(rows, vectors), IndexKind.IVF_SQ, nprobe=63, recall_floor=0.9)
-    [found] = index.nearest(queries(vectors)[:1], 50, SearchFilter(doc_ids=[DOCS[3], DOCS[9]]))
-    assert 0 < len(found) <= 50
-    assert {int(one.id[:24], 16) % 40 for one in found} <= {3, 9}
+    [hits] = index.nearest(queries(vectors)[:1], 50, SearchFilter(doc_ids=[DOCS[3], DOCS[9]]))
+    assert 0 < len(hits) <= 50
+    assert {int(hit.id[:24], 16) % 40 for hit in hits} <= {3, 9}
 
 
 def test_an_empty_shard_finds_nothing() -> None:

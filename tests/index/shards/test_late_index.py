@@ -73,21 +73,21 @@ def test_it_equals_numpy_and_sharded_equals_unsharded_exactly(
         unit(np.random.default_rng(seed + n).standard_normal((length + n, DIM)).astype(np.float32)) for n in range(2)
     ]
     whole = load_space_rows(collection, "late")
-    found = index_of(whole).nearest(queries, k)
-    for query, scored in zip(queries, found, strict=True):
+    results = index_of(whole).nearest(queries, k)
+    for query, scored in zip(queries, results, strict=True):
         expected = maxsim(whole, query)
         true = dict(expected)
-        assert len({one.id for one in scored}) == len(scored) == k
+        assert len({hit.id for hit in scored}) == len(scored) == k
         # Two pages whose true scores are nearer than single precision tells may change places; equal ones may not.
-        np.testing.assert_allclose([true[one.id] for one in scored], [score for _, score in expected[:k]], atol=1e-6)
-        np.testing.assert_allclose([one.score for one in scored], [true[one.id] for one in scored], atol=1e-6)
-        assert scored == sorted(scored, key=lambda one: (-one.score, one.id))
+        np.testing.assert_allclose([true[hit.id] for hit in scored], [score for _, score in expected[:k]], atol=1e-6)
+        np.testing.assert_allclose([hit.score for hit in scored], [true[hit.id] for hit in scored], atol=1e-6)
+        assert scored == sorted(scored, key=lambda hit: (-hit.score, hit.id))
     for shards in (2, 3, 7):
         parts = [
             index_of(load_space_rows(collection, "late", rows_of(collection, n, shards))).nearest(queries, k)
             for n in range(shards)
         ]
-        assert [merge((part[n] for part in parts), k) for n in range(2)] == found
+        assert [merge((part[n] for part in parts), k) for n in range(2)] == results
 
 
 def test_a_query_that_fits_nowhere_has_its_negative_best_and_no_padding_wins(tmp_path: Path) -> None:
@@ -95,9 +95,9 @@ def test_a_query_that_fits_nowhere_has_its_negative_best_and_no_padding_wins(tmp
     axis = np.eye(DIM, dtype=np.float32)
     rows = [stored_vectors("a", 1, unit(-axis[:1] + 0.5 * axis[1:2])), stored_vectors("b", 1, -axis[[0, 0, 0]])]
     plant_space(tmp_path / "c", "late", rows, dim=DIM)
-    [found] = index_of(load_space_rows(Collection.open(tmp_path / "c"), "late")).nearest([axis[:1]], 2)
-    assert [one.id[:24] for one in found] == [doc_id_of("a")[:24], doc_id_of("b")[:24]]
-    assert [one.score for one in found] == pytest.approx([-2 / np.sqrt(5), -1.0], abs=1e-3)
+    [hits] = index_of(load_space_rows(Collection.open(tmp_path / "c"), "late")).nearest([axis[:1]], 2)
+    assert [hit.id[:24] for hit in hits] == [doc_id_of("a")[:24], doc_id_of("b")[:24]]
+    assert [hit.score for hit in hits] == pytest.approx([-2 / np.sqrt(5), -1.0], abs=1e-3)
 
 
 def test_a_scan_in_many_parts_finds_the_same(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,8 +111,8 @@ def test_a_scan_in_many_parts_finds_the_same(collection: Collection, monkeypatch
 def test_a_filter_leaves_the_order_of_what_it_lets_through(collection: Collection) -> None:
     rows, query = load_space_rows(collection, "late"), page_of(2000)
     doc_ids = {doc_id_of("d3"), doc_id_of("d11")}
-    [found] = index_of(rows).nearest([query], 50, SearchFilter(doc_ids=sorted(doc_ids)))
-    assert [one.id for one in found] == [passage_id for passage_id, _ in maxsim(rows, query, doc_ids)]
+    [hits] = index_of(rows).nearest([query], 50, SearchFilter(doc_ids=sorted(doc_ids)))
+    assert [hit.id for hit in hits] == [passage_id for passage_id, _ in maxsim(rows, query, doc_ids)]
     assert index_of(rows).nearest([query], 5, SearchFilter(doc_ids=[])) == [[]]
 
 
@@ -127,7 +127,7 @@ def test_with_enough_candidates_the_first_stage_loses_nothing_and_with_few_it_sc
     [filtered] = index_of(rows, exhaustive_below=0, candidates=4).nearest(
         [query], 3, SearchFilter(doc_ids=[doc_id_of("d3")])
     )
-    assert {one.id[:24] for one in filtered} == {doc_id_of("d3")[:24]}
+    assert {hit.id[:24] for hit in filtered} == {doc_id_of("d3")[:24]}
 
 
 def test_bits_take_a_sixteenth_and_score_a_float_query_against_signs(collection: Collection) -> None:
@@ -135,11 +135,11 @@ def test_bits_take_a_sixteenth_and_score_a_float_query_against_signs(collection:
     floats, bits = index_of(rows), index_of(rows, binary=True)
     vectors = rows.vectors.nbytes / len(rows.rows.ids)
     assert floats.bytes_per_passage - bits.bytes_per_passage == pytest.approx(vectors * 15 / 16)
-    [found] = bits.nearest([query], DOCS * PAGES)
-    for one in found[:5]:
-        number = rows.rows.ids.to_pylist().index(one.id)
+    [hits] = bits.nearest([query], DOCS * PAGES)
+    for hit in hits[:5]:
+        number = rows.rows.ids.to_pylist().index(hit.id)
         signs = np.where(rows.vectors[rows.bounds[number] : rows.bounds[number + 1]] > 0, 1.0, -1.0) / np.sqrt(DIM)
-        assert one.score == pytest.approx(float(np.mean(np.max(query @ signs.T, axis=1))), abs=1e-5)
+        assert hit.score == pytest.approx(float(np.mean(np.max(query @ signs.T, axis=1))), abs=1e-5)
 
 
 def test_a_query_of_another_dimension_is_refused(collection: Collection) -> None:

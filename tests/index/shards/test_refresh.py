@@ -50,8 +50,8 @@ def load(root: Path, version: int, earlier: ShardIndex | None = None, *, shard: 
 
 def answers(index: ShardIndex, doc_filter: SearchFilter | None = None) -> list[list[tuple[str, float]]]:
     queries = np.random.default_rng(7).standard_normal((6, 1, DIM)).astype(np.float32)
-    found = index.nearest(TEXT, list(queries), 200, doc_filter)
-    return [[(window.id, window.score) for window in windows] for windows in found]
+    results = index.nearest(TEXT, list(queries), 200, doc_filter)
+    return [[(window.id, window.score) for window in windows] for windows in results]
 
 
 def shares_its_base(index: ShardIndex, earlier: ShardIndex) -> bool:
@@ -105,7 +105,7 @@ def test_it_answers_as_one_that_reads_everything(root: Path, change: str, shards
         assert shares_its_base(grown, before[shard])
         whole = load(root, 2, shard=shard, shards=shards)
         assert answers(grown) == answers(whole)
-        assert [one.size for one in grown.statuses] == [one.size for one in whole.statuses]
+        assert [status.size for status in grown.statuses] == [status.size for status in whole.statuses]
         chosen = SearchFilter(doc_ids=[doc_id_of(name) for name in ("doc3", "doc4", "new", "newer", "half")])
         assert answers(grown, chosen) == answers(whole, chosen)
         # The earlier version is served until the later one is loaded everywhere.

@@ -27,9 +27,9 @@ ROWS = st.lists(
 )
 
 
-@given(rows=ROWS, cut=st.integers(0, 19), kept=st.lists(st.booleans(), min_size=20, max_size=20))
+@given(rows=ROWS, cut=st.integers(0, 19), flags=st.lists(st.booleans(), min_size=20, max_size=20))
 def test_they_equal_those_of_single_rows(
-    rows: list[tuple[str, str, str, str, str, bytes]], cut: int, kept: list[bool]
+    rows: list[tuple[str, str, str, str, str, bytes]], cut: int, flags: list[bool]
 ) -> None:
     columns = {name: list(values) for name, values in zip(SHARD_COLUMNS, zip(*rows, strict=True), strict=True)}
     schema = pa.schema([passage_schema().field(name) for name in SHARD_COLUMNS])
@@ -37,7 +37,7 @@ def test_they_equal_those_of_single_rows(
     sums = [shard_checksum(*row) for row in rows]
     assert text_checksums(whole).tolist() == sums
     assert text_checksums(whole.slice(cut)).tolist() == sums[cut:]
-    mask = kept[: len(rows)]
+    mask = flags[: len(rows)]
     assert text_checksums(whole.filter(pa.array(mask))).tolist() == [
         s for s, keep in zip(sums, mask, strict=True) if keep
     ]

@@ -21,14 +21,14 @@ def root(tmp_path: Path) -> Path:
 
 def test_only_what_has_changed_is_read_again(root: Path) -> None:
     before = Collection.open(root)
-    old = {one.doc_id: one for one in before.documents()}
+    old = {listed.doc_id: listed for listed in before.documents()}
     with CollectionWriter(root) as writer:
         writer.delete(doc_id_of("doc3"))
         writer.commit_documents([replace(document("doc4"), title="renamed"), document("new")])
         writer.publish("changed")
     after = Collection.open(root, earlier=before)
     assert after.documents() == Collection.open(root).documents()
-    now = {one.doc_id: one for one in after.documents()}
+    now = {listed.doc_id: listed for listed in after.documents()}
     assert now[doc_id_of("doc4")].title == "renamed"
     assert set(now) == set(old) - {doc_id_of("doc3")} | {doc_id_of("new")}
     same = set(now) - {doc_id_of("doc4"), doc_id_of("new")}
@@ -44,7 +44,7 @@ def test_where_most_has_changed_everything_is_read(root: Path) -> None:
         writer.publish("changed")
     after = Collection.open(root, earlier=before)
     assert after.documents() == Collection.open(root).documents()
-    assert sum(one.title == "renamed" for one in after.documents()) == 15
+    assert sum(listed.title == "renamed" for listed in after.documents()) == 15
 
 
 def test_a_damaged_row_of_a_changed_document_is_told(root: Path) -> None:

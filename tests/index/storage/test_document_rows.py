@@ -20,11 +20,11 @@ def document(doc_id: str, uris: list[str]) -> Document:
 
 def apply(rows: DocumentRows, batch: list[Document]) -> None:
     changed, orphans = rows.changes(batch)
-    assert not {one.doc_id for one in changed} & set(orphans)
+    assert not {document.doc_id for document in changed} & set(orphans)
     for doc_id in orphans:
         rows.remove(doc_id)
-    for one in changed:
-        rows.put(one)
+    for document in changed:
+        rows.put(document)
 
 
 @given(puts=PUT)
@@ -32,12 +32,14 @@ def test_one_batch_ends_as_one_by_one_does(puts: list[tuple[str, list[str]]]) ->
     together, singly = DocumentRows([]), DocumentRows([])
     documents = [document(doc_id, uris) for doc_id, uris in puts]
     apply(together, documents)
-    for one in documents:
-        apply(singly, [one])
+    for single in documents:
+        apply(singly, [single])
     assert dict(together.by_id) == dict(singly.by_id)
-    owned = [uri for one in together.by_id.values() for uri in one.uris]
+    owned = [uri for document in together.by_id.values() for uri in document.uris]
     assert len(owned) == len(set(owned))
-    assert all(together.owner_of(uri) == one.doc_id for one in together.by_id.values() for uri in one.uris)
+    assert all(
+        together.owner_of(uri) == document.doc_id for document in together.by_id.values() for uri in document.uris
+    )
     assert {uri for uri in "uvwxyz" if together.owner_of(uri)} == set(owned)
 
 
@@ -45,5 +47,5 @@ def test_a_document_that_loses_its_last_uri_is_an_orphan_and_one_with_another_is
     rows = DocumentRows([document("old", ["u"]), document("two", ["v", "w"])])
     changed, orphans = rows.changes([document("new", ["u", "v"])])
     assert orphans == ["old"]
-    assert {one.doc_id: one.uris for one in changed} == {"new": ("u", "v"), "two": ("w",)}
+    assert {document.doc_id: document.uris for document in changed} == {"new": ("u", "v"), "two": ("w",)}
     assert rows.owner_of("u") == "old"

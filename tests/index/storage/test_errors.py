@@ -54,7 +54,7 @@ def test_the_fault_behind_an_error_is_known_from_its_number(error: Exception, fa
     assert fault_of(error) is fault
 
 
-def told(error: StorageError, root: Path) -> str:
+def message_of(error: StorageError, root: Path) -> str:
     """The message, once it is clear that it has all it should have and nothing of Lance."""
     message = str(error)
     assert f"the collection {root} " in message
@@ -74,13 +74,13 @@ def test_a_batch_that_finds_the_disk_full_is_told_with_what_is_committed_and_can
             disk.leave_free(100_000)
             with pytest.raises(StorageError) as caught:
                 writer.add_passages(pages()[5:])
-        message = told(caught.value, root)
+        message = message_of(caught.value, root)
         assert "is on a full disk: writing 195 pages failed. Nothing was lost: version 1 with 1 document" in message
         assert "and 5 pages committed since then will not be read again" in message
         assert caught.value.failure.needed_bytes is not None
         assert 500_000 < caught.value.failure.needed_bytes < 3 * MEGABYTE
         assert "Space needed (an estimate): about " in message
-        assert [one.title for one in Collection.open(root).documents()] == ["a"]
+        assert [listed.title for listed in Collection.open(root).documents()] == ["a"]
         assert verify(root).is_sound
         disk.empty_again()
         with CollectionWriter(root) as writer:
@@ -89,7 +89,7 @@ def test_a_batch_that_finds_the_disk_full_is_told_with_what_is_committed_and_can
             writer.commit_documents([document("b", units=200)])
             writer.publish("went on")
         ids = Collection.open(root).table("passages").to_table(columns=["id"])["id"].to_pylist()
-        assert sorted(ids) == sorted(one.passage.id for one in [stored("a", 1, ""), *pages()])
+        assert sorted(ids) == sorted(row.passage.id for row in [stored("a", 1, ""), *pages()])
 
 
 STEPS: dict[str, Callable[[CollectionWriter], object]] = {
@@ -112,7 +112,7 @@ def test_no_step_on_a_full_disk_loses_anything(step: str, tmp_path: Path):
             disk.leave_free(0)
             with pytest.raises(StorageError) as caught:
                 STEPS[step](writer)
-        assert "Space needed (an estimate): about " in told(caught.value, root)
+        assert "Space needed (an estimate): about " in message_of(caught.value, root)
         assert Collection.open(root).version == 1
         assert Collection.open(root).passages(list(before)) == before
         assert verify(root).is_sound
@@ -132,7 +132,7 @@ def test_a_read_only_collection_is_read_and_refuses_every_change(tmp_path: Path,
         assert len(Collection.open(root).documents()) == 1
         with pytest.raises(StorageError) as caught:
             CollectionWriter(root)
-        message = told(caught.value, root)
+        message = message_of(caught.value, root)
         assert "is on a read-only file system" in message
         assert "version 1 with 1 document stays in service" in message
         with pytest.raises(StorageError, match="read-only"):
@@ -162,7 +162,7 @@ def test_too_many_open_files_is_told_in_every_step_or_the_step_succeeds(step: st
     if left == 0:
         assert caught is not None
     if caught is not None:
-        assert "needs more files open than the system allows" in told(caught, root)
+        assert "needs more files open than the system allows" in message_of(caught, root)
         assert "ulimit -n" in str(caught)
     assert verify(root).is_sound
 

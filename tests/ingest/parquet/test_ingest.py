@@ -38,11 +38,11 @@ def notes(folder: Path, birds: tuple[str, ...] = BIRDS, **columns: object) -> Pa
 def names(root: Path) -> dict[str, str]:
     """By bird, the row that its document is named by."""
     collection = Collection.open(root)
-    found = {}
+    by_bird = {}
     for bird in BIRDS:
         for hit in lexical_search(collection, bird, 5, None):
-            found[bird] = collection.document(collection.passage(hit.id).doc_id).uri.partition("#")[2]
-    return found
+            by_bird[bird] = collection.document(collection.passage(hit.id).doc_id).uri.partition("#")[2]
+    return by_bird
 
 
 def picture(colour: str) -> bytes:
@@ -68,12 +68,12 @@ def test_rows_of_every_kind_become_documents_and_a_broken_one_does_not_stop_them
     # Reading a picture by OCR takes long where much else is going on: with the limits that users have.
     settings = settings_for(tmp_path / "c", **actors).model_copy(update={"corpus": CorpusConfig()})
     report = ingest([path], settings, meta={"shelf": "north"})
-    failed = {one.uri.partition("#")[2]: one.error for one in report.failed}
+    failed = {document.uri.partition("#")[2]: document.error for document in report.failed}
     assert sorted(failed) == ["d3", "d4"], failed
     assert report.added == 3
     collection = Collection.open(tmp_path / "c")
     by_row = {document.uri.partition("#")[2]: document for document in collection.documents()}
-    kinds = {row: one.kind for row, one in by_row.items() if one.status is DocumentStatus.READY}
+    kinds = {row: document.kind for row, document in by_row.items() if document.status is DocumentStatus.READY}
     assert kinds == {"d0": DocumentKind.PDF, "d1": DocumentKind.IMAGE, "d2": DocumentKind.TEXT}
     assert (by_row["d0"].units, dict(by_row["d2"].meta)) == (3, {"doc_id": "d2", "year": 2, "shelf": "north"})
     assert collection.blob_path(by_row["d1"].doc_id).read_bytes() == picture("red")

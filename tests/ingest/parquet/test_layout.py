@@ -21,8 +21,8 @@ def write(folder: Path, columns: dict[str, object], rows_of_a_group: int = 1_000
     return path
 
 
-def content_of(path: Path, wanted: str | None = None) -> str:
-    return row_ranges(path, path.name, wanted)[0].content
+def content_of(path: Path, column: str | None = None) -> str:
+    return row_ranges(path, path.name, column)[0].content
 
 
 def of_type(kind: pa.DataType, values: list[object]) -> pa.Array:
@@ -53,7 +53,7 @@ def test_a_named_column_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "wanted", "problem"),
+    ("columns", "column", "problem"),
     [
         ({"front": [PNG], "back": [PNG]}, None, r"several columns .* front \(binary\), back \(binary\).*--content-col"),
         ({"year": [1851]}, None, r"no column that holds documents; found are year \(int64\)"),
@@ -63,10 +63,10 @@ def test_a_named_column_wins(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_without_a_clear_column_is_refused_with_what_it_has(
-    tmp_path: Path, columns: dict[str, object], wanted: str | None, problem: str
+    tmp_path: Path, columns: dict[str, object], column: str | None, problem: str
 ) -> None:
     with pytest.raises(VragError, match=problem):
-        row_ranges(write(tmp_path, columns), "data.parquet", wanted)
+        row_ranges(write(tmp_path, columns), "data.parquet", column)
 
 
 def test_columns_of_one_name_and_files_that_are_no_parquet_are_refused_by_name(tmp_path: Path) -> None:
@@ -102,10 +102,10 @@ def test_ranges_hold_every_row_once_in_order_and_join_small_row_groups(
     tmp_path: Path, count: int, of_a_group: int
 ) -> None:
     ranges = row_ranges(write(tmp_path, {"text": [str(n) for n in range(count)]}, of_a_group), "data.parquet", None)
-    assert [one.first for one in ranges] == [1 + sum(one.count for one in ranges[:n]) for n in range(len(ranges))]
-    assert [one.start for one in ranges] == [0, *(one.stop for one in ranges[:-1])]
-    assert sum(one.count for one in ranges) == count
-    assert max(one.count for one in ranges) <= max(of_a_group, ROWS_TOGETHER)
+    assert [part.first for part in ranges] == [1 + sum(part.count for part in ranges[:n]) for n in range(len(ranges))]
+    assert [part.start for part in ranges] == [0, *(part.stop for part in ranges[:-1])]
+    assert sum(part.count for part in ranges) == count
+    assert max(part.count for part in ranges) <= max(of_a_group, ROWS_TOGETHER)
     if of_a_group <= ROWS_TOGETHER:
         assert len(ranges) <= 1 + count // (ROWS_TOGETHER - of_a_group + 1)
 

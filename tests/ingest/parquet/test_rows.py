@@ -21,7 +21,9 @@ def documents(folder: Path, columns: dict[str, object], rows_of_a_group: int = 1
     path = folder / "deck.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=rows_of_a_group)
     ranges = row_ranges(path, path.name, None)
-    return [one for rows in ranges for one in row_documents(str(path), "file:///deck.parquet", path.name, rows)]
+    return [
+        document for rows in ranges for document in row_documents(str(path), "file:///deck.parquet", path.name, rows)
+    ]
 
 
 def reason(document: RowDocument) -> str:
@@ -30,16 +32,16 @@ def reason(document: RowDocument) -> str:
 
 
 def test_every_row_comes_in_order_across_row_groups_with_its_number(tmp_path: Path) -> None:
-    found = documents(tmp_path, {"text": [f"text {n}" for n in range(1, 151)]}, rows_of_a_group=20)
-    assert [one.content for one in found] == [f"text {n}".encode() for n in range(1, 151)]
-    assert [one.uri for one in found] == [f"file:///deck.parquet#row={n}" for n in range(1, 151)]
-    assert found[6].name == "deck row 7.txt"
+    loaded = documents(tmp_path, {"text": [f"text {n}" for n in range(1, 151)]}, rows_of_a_group=20)
+    assert [document.content for document in loaded] == [f"text {n}".encode() for n in range(1, 151)]
+    assert [document.uri for document in loaded] == [f"file:///deck.parquet#row={n}" for n in range(1, 151)]
+    assert loaded[6].name == "deck row 7.txt"
 
 
 def test_ids_name_rows_and_are_quoted_where_a_uri_needs_it(tmp_path: Path) -> None:
-    found = documents(tmp_path, {"id": ["a/1", "two words#"], "text": ["x", "y"]})
-    assert [one.uri.partition("#")[2] for one in found] == ["a/1", "two%20words%23"]
-    assert [one.name for one in found] == ["deck a 1.txt", "deck two words#.txt"]
+    loaded = documents(tmp_path, {"id": ["a/1", "two words#"], "text": ["x", "y"]})
+    assert [document.uri.partition("#")[2] for document in loaded] == ["a/1", "two%20words%23"]
+    assert [document.name for document in loaded] == ["deck a 1.txt", "deck two words#.txt"]
 
 
 @pytest.mark.parametrize(
@@ -53,14 +55,14 @@ def test_ids_name_rows_and_are_quoted_where_a_uri_needs_it(tmp_path: Path) -> No
     ],
 )
 def test_a_name_fits_the_bytes(tmp_path: Path, content: bytes, path: str | None, name: str) -> None:
-    [found] = documents(tmp_path, {"image": pa.array([{"bytes": content, "path": path}], PICTURE)})
-    assert (found.name, found.content) == (name, content)
+    [document] = documents(tmp_path, {"image": pa.array([{"bytes": content, "path": path}], PICTURE)})
+    assert (document.name, document.content) == (name, content)
 
 
 def test_the_title_and_the_name_of_a_file_come_from_their_columns(tmp_path: Path) -> None:
     columns: dict[str, object] = {"title": [" Harbour/plan "], "file_name": ["plans/h.pdf"], "content": [PDF]}
-    [found] = documents(tmp_path, columns)
-    assert (found.title, found.name) == ("Harbour/plan", "h.pdf")
+    [document] = documents(tmp_path, columns)
+    assert (document.title, document.name) == ("Harbour/plan", "h.pdf")
 
 
 def test_numbers_dates_and_short_texts_become_metadata_and_nothing_else_does(tmp_path: Path) -> None:
@@ -78,8 +80,8 @@ def test_numbers_dates_and_short_texts_become_metadata_and_nothing_else_does(tmp
         "vector": [[0.1, 0.2]],
         "raw": [b"bytes"],
     }
-    [found] = documents(tmp_path, columns)
-    assert dict(found.meta) == {"year": 1851, "share": 0.5, "draft": True, "day": "2026-11-25", "author": "Herman"}
+    [document] = documents(tmp_path, columns)
+    assert dict(document.meta) == {"year": 1851, "share": 0.5, "draft": True, "day": "2026-11-25", "author": "Herman"}
 
 
 def test_a_row_without_content_says_so_and_the_others_stay(tmp_path: Path) -> None:
@@ -109,11 +111,13 @@ def test_a_file_that_is_torn_in_its_middle_gives_the_rest_one_error(tmp_path: Pa
     start = pq.ParquetFile(path).metadata.row_group(3).column(0).data_page_offset
     data[start : start + 64] = b"\xff" * 64
     path.write_bytes(data)
-    found = [one for rows in ranges for one in row_documents(str(path), "file:///deck.parquet", path.name, rows)]
-    whole = [one for one in found if isinstance(one.content, bytes)]
+    loaded = [
+        document for rows in ranges for document in row_documents(str(path), "file:///deck.parquet", path.name, rows)
+    ]
+    whole = [document for document in loaded if isinstance(document.content, bytes)]
     assert len(whole) >= 64
-    assert reason(found[-1])
-    assert found[-1].uri == f"file:///deck.parquet#rows={len(whole) + 1}-128"
+    assert reason(loaded[-1])
+    assert loaded[-1].uri == f"file:///deck.parquet#rows={len(whole) + 1}-128"
 
 
 def test_a_file_that_was_replaced_in_between_says_so(tmp_path: Path) -> None:
@@ -121,5 +125,5 @@ def test_a_file_that_was_replaced_in_between_says_so(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["x"]}), path)
     [rows] = row_ranges(path, path.name, None)
     pq.write_table(pa.table({"year": [1851]}), path)
-    [found] = row_documents(str(path), "file:///deck.parquet", path.name, rows)
-    assert "changed while it was being read" in reason(found)
+    [document] = row_documents(str(path), "file:///deck.parquet", path.name, rows)
+    assert "changed while it was being read" in reason(document)

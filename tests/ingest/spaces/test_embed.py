@@ -80,9 +80,9 @@ def space_rows(root: Path, name: str) -> SpaceRows:
 
 
 def expected(cells: list[str]) -> np.ndarray:
-    [found] = ColourEmbedder().embed_passages([Content(picture=painted(cells))])
-    assert isinstance(found, Embedding)
-    return found.vectors
+    [embedded] = ColourEmbedder().embed_passages([Content(picture=painted(cells))])
+    assert isinstance(embedded, Embedding)
+    return embedded.vectors
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +112,9 @@ def test_ingest_draws_every_page_and_keeps_its_vectors_in_order(filled: Path) ->
     collection = Collection.open(filled)
     [pdf] = [document for document in collection.documents() if document.title == "mosaics"]
     rows = space_rows(filled, "late")
-    found = vectors_of(rows)
+    vectors = vectors_of(rows)
     for page, cells in enumerate(mosaics(9), start=1):
-        np.testing.assert_allclose(found[f"{pdf.doc_id[:24]}:p{page}:w0"], expected(cells), atol=0.1)
+        np.testing.assert_allclose(vectors[f"{pdf.doc_id[:24]}:p{page}:w0"], expected(cells), atol=0.1)
     grids = dict(zip(rows.rows.ids.to_pylist(), rows.grids.tolist(), strict=True))
     assert grids[f"{pdf.doc_id[:24]}:p1:w0"] == [4, 4]
     assert all(isinstance(phash, int) for phash in rows.phashes.to_pylist())
@@ -227,9 +227,9 @@ def test_a_model_that_breaks_ends_with_one_line_and_keeps_what_was_embedded(tmp_
     taken = ingest([tmp_path / "note.txt"], with_spaces(root, late=SpaceConfig(model=f"{HERE}:brittle", batch=4)))
     assert (taken.added, of_pictures(taken.spaces)) == (1, [])
     assert any("late was not filled: filling late stopped: the card is gone" in notice for notice in taken.notices)
-    kept = Collection.open(root).space("late").passages
+    stored = Collection.open(root).space("late").passages
     [report] = embed_spaces(with_spaces(root, late=LATE), ["late"])
-    assert (report.embedded, report.passages) == (17 - kept, 17)
+    assert (report.embedded, report.passages) == (17 - stored, 17)
     assert verify(root).is_sound
 
 

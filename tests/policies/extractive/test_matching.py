@@ -27,7 +27,7 @@ def page(words: list[Word]) -> PageText:
     return PageText("d", Locator(page=1), " ".join(word.text for word in words), tuple(words), WIDTH, HEIGHT)
 
 
-def found(question: str, words: list[Word]) -> list[Match]:
+def matches_for(question: str, words: list[Word]) -> list[Match]:
     (part,) = parts(question, limit=3)
     whole = page(words)
     seen = Sighting("s1", "d", whole.locator, PassageKind.PAGE, "", "d.pdf", 1.0, whole.text, whole)
@@ -35,16 +35,16 @@ def found(question: str, words: list[Word]) -> list[Match]:
 
 
 def answers(question: str, words: list[Word]) -> list[str]:
-    return [match.answer for match in found(question, words)]
+    return [match.answer for match in matches_for(question, words)]
 
 
 SALES = table(50, 170, (0, 150, 250, 350), ("Region", "2021", "2022", "2023"), ("North", "12", "15", "18"))
 
 
 def values(words: list[Word], question: str) -> list[str]:
-    wanted = terms(question)
-    found = crossings(rows(page(words)), wanted)
-    return [one.value for one in found if len(one.aligned) == len(wanted)]
+    query_terms = terms(question)
+    cells = crossings(rows(page(words)), query_terms)
+    return [cell.value for cell in cells if len(cell.aligned) == len(query_terms)]
 
 
 def test_row_and_column_meet_in_one_cell() -> None:
@@ -68,16 +68,18 @@ PLANTS = table(
 def test_the_row_answers_and_not_the_heads_that_have_more_of_the_question(
     question: str, quote: str, answer: str
 ) -> None:
-    best, *others = found(question, PLANTS)
+    best, *others = matches_for(question, PLANTS)
     assert (best.quote, best.answer) == (quote, answer)
     assert all(match.coverage < 0.5 for match in others if match.quote == "Plant Flower colour Sowing month")
 
 
 def test_the_heads_of_figures_do_not_answer_and_a_row_of_words_with_the_name_does() -> None:
     heads = table(50, 170, (0, 150, 250, 350), ("Item", "Revenue", "EBITDA", "Margin"), ("Sales", "31", "45", "7"))
-    assert all(best.coverage < 0.5 for best in found("What was the EBITDA?", [*heads, *put(50, 210, "Fees 9 12 2")]))
+    assert all(
+        best.coverage < 0.5 for best in matches_for("What was the EBITDA?", [*heads, *put(50, 210, "Fees 9 12 2")])
+    )
     towns = table(50, 170, (0, 150, 300), ("Little Rock", "AR01", "South"), ("Mobile", "AL02", "East"))
-    assert found("What is the name for the code AR01?", towns)[0].quote == "Little Rock AR01 South"
+    assert matches_for("What is the name for the code AR01?", towns)[0].quote == "Little Rock AR01 South"
 
 
 def test_a_telephone_number_under_its_head_answers() -> None:
@@ -109,9 +111,9 @@ def test_dots_lead_to_a_price_that_answers_or_to_a_page_that_does_not(ends: tupl
     words: list[Word] = []
     for place, (label, end) in enumerate(zip(labels, ends, strict=True)):
         words += [*put(50, 100 + 20 * place, f"{label} {'.' * 40}"), *put(400, 100 + 20 * place, end)]
-    found = answers("What is the price of a pressure wash?", words)
-    assert (ends[1] in found) is answers_it
-    assert not any("." * 40 in answer for answer in found)
+    texts = answers("What is the price of a pressure wash?", words)
+    assert (ends[1] in texts) is answers_it
+    assert not any("." * 40 in answer for answer in texts)
 
 
 PRICES = ("Beard trim", "Hot towel", "Hair colouring", "Full service")
@@ -141,7 +143,7 @@ def price_list(dots: str, ends: Sequence[str], title: str) -> str:
 def test_dots_that_reach_a_price_lead_to_it(dots: str, title: str, ends: tuple[str, ...], has_places: bool) -> None:
     text = price_list(dots, ends, title)
     question = "How much is a hot towel?"
-    best = found(question, led(text))[0] if has_places else best_match(question, text)
+    best = matches_for(question, led(text))[0] if has_places else best_match(question, text)
     assert (best.answer, best.quote) == (ends[1], text.splitlines()[2])
 
 
@@ -158,7 +160,7 @@ def test_dots_that_reach_a_price_lead_to_it(dots: str, title: str, ends: tuple[s
 def test_dots_that_reach_a_page_do_not_answer(dots: str, title: str, ends: tuple[str, ...], has_places: bool) -> None:
     text = price_list(dots, ends, title)
     question = "How much is a hot towel?"
-    matches = found(question, led(text)) if has_places else matches_in(question, text)
+    matches = matches_for(question, led(text)) if has_places else matches_in(question, text)
     assert not any("towel" in match.quote for match in matches)
 
 
@@ -171,7 +173,7 @@ def test_the_pages_of_a_list_of_figures_begin_again_and_are_no_prices() -> None:
     names = ["Founding", "Hot towel", "Razors", "Soap", "Scissors", "Wigs", "The first shop", "Barber's pole"]
     ends = [3, 9, 17, 25, 31, 40, 4, 18]
     lines = [f"{name} {'.' * 40} {end}" for name, end in zip(names, ends, strict=True)]
-    assert not any("towel" in match.quote for match in found("How much is a hot towel?", led("\n".join(lines))))
+    assert not any("towel" in match.quote for match in matches_for("How much is a hot towel?", led("\n".join(lines))))
 
 
 def test_an_ellipsis_ends_a_sentence_and_dots_to_write_on_part_no_row() -> None:
@@ -185,8 +187,8 @@ def test_a_head_of_dates_answers_where_a_date_is_looked_for_alone() -> None:
     (part,) = parts("Which cranes were bought in 2023?", limit=3)
     whole = page(words)
     seen = Sighting("s1", "d", whole.locator, PassageKind.PAGE, "", "d.pdf", 1.0, whole.text, whole)
-    found = matches(part, Observation("q1", part.text, (seen,)))
-    assert found and not any(match.quote == " ".join(heads) for match in found)
+    matched = matches(part, Observation("q1", part.text, (seen,)))
+    assert matched and not any(match.quote == " ".join(heads) for match in matched)
 
 
 def test_a_negative_in_brackets_is_a_value() -> None:
@@ -221,8 +223,8 @@ def test_a_bar_is_read_by_the_label_beneath_it() -> None:
 )
 def test_a_year_at_the_head_of_a_column_is_no_value(heads: tuple[str, str]) -> None:
     words = table(50, 170, (0, 200, 350), ("Years ended May 31,", *heads), ("Total assets", "352,755", "351,002"))
-    found = crossings(rows(page(words)), terms("What were total assets in 2022?"))
-    assert {one.value for one in found} == {"352,755"}
+    cells = crossings(rows(page(words)), terms("What were total assets in 2022?"))
+    assert {cell.value for cell in cells} == {"352,755"}
 
 
 def test_the_row_that_holds_more_of_the_question_wins_where_others_hold_enough() -> None:
@@ -291,7 +293,7 @@ def test_sentences_follow_reading_order_and_keep_abbreviations_whole() -> None:
         "It is tall, e.g. 9 m.",
         "Title",
     ]
-    assert [one.text for one in text_sentences("One two.\nThree\nfour. Five\n\nSix")] == [
+    assert [sentence.text for sentence in text_sentences("One two.\nThree\nfour. Five\n\nSix")] == [
         "One two.",
         "Three four.",
         "Five",
@@ -478,7 +480,7 @@ crane: Odin, tonnes: 73
 crane: Thor, tonnes: 12
 There are two kinds of
 people: those on land and others."""
-    assert [one.text for one in text_sentences(text)] == [
+    assert [sentence.text for sentence in text_sentences(text)] == [
         "## Saturday",
         "The key hangs behind the tables.",
         "- oil the hull",
@@ -541,7 +543,7 @@ def test_a_line_that_ends_before_it_must_ends_what_it_says() -> None:
     text = "\n".join(
         [*listed, "", *prose, "", "server:", "port: 8471", "host: quay", "2024-05-01 start", "2024-05-02 stop"]
     )
-    assert [one.text for one in text_sentences(text)] == [
+    assert [sentence.text for sentence in text_sentences(text)] == [
         *listed,
         " ".join(prose),
         "server: port: 8471",
@@ -594,8 +596,8 @@ def test_a_quote_from_a_cell_of_several_lines_stays_in_it() -> None:
 def test_of_two_columns_the_one_whose_head_is_named_whole_is_meant() -> None:
     heads = [*put(200, 100, "Underlying trading profit"), *put(400, 100, "Trading profit")]
     body = [*put(50, 120, "Nespresso"), *put(250, 120, "678"), *put(420, 120, "672")]
-    found = crossings(rows(page([*heads, *body])), terms("trading profit nespresso"))
-    assert max(found, key=lambda one: one.named).value == "672"
+    cells = crossings(rows(page([*heads, *body])), terms("trading profit nespresso"))
+    assert max(cells, key=lambda cell: cell.named).value == "672"
 
 
 GROWTH = table(
@@ -622,7 +624,7 @@ def test_years_in_a_row_answer_nothing() -> None:
         *put(50, 100, "2012 2013 2014 2015"),
         *put(50, 300, "Of the harbours that sell diesel in 2014, Runde sells most."),
     ]
-    matched = found("Which harbour sells most diesel in 2014?", words)
+    matched = matches_for("Which harbour sells most diesel in 2014?", words)
     assert [match.quote for match in matched] == ["Of the harbours that sell diesel in 2014, Runde sells most."]
 
 
@@ -640,7 +642,7 @@ BALANCE = table(
     ],
 )
 def test_a_row_of_another_measure_is_weak_evidence(question: str, answer: str) -> None:
-    strong = [match.answer for match in found(question, BALANCE) if match.coverage >= 0.5]
+    strong = [match.answer for match in matches_for(question, BALANCE) if match.coverage >= 0.5]
     assert strong[:1] == ([answer] if answer else [])
 
 
@@ -649,8 +651,8 @@ def test_a_row_of_figures_is_no_title_of_the_rows_below_it() -> None:
         50, 170, (0, 250, 330), ("In millions", "2021", "2020"), ("Long-term debt", "41", "36"),
         ("Total equity of Runde", "17", "18"),
     )  # fmt: skip
-    assert found("What was the total debt of Runde in 2021?", rows_of_two)[0].coverage < 0.95
-    assert found("What was the total equity of Runde in 2021?", rows_of_two)[0].coverage == 1.0
+    assert matches_for("What was the total debt of Runde in 2021?", rows_of_two)[0].coverage < 0.95
+    assert matches_for("What was the total equity of Runde in 2021?", rows_of_two)[0].coverage == 1.0
 
 
 TRADE = table(
@@ -710,7 +712,7 @@ INSPECTION = [
     ],
 )
 def test_a_list_is_quoted_with_the_line_that_introduces_it(question: str, quote: str) -> None:
-    best = found(question, INSPECTION)[0]
+    best = matches_for(question, INSPECTION)[0]
     assert best.quote == quote
     assert best.box is not None
     assert best.box.y1 * HEIGHT > (100 if quote.endswith(":") else 130)
@@ -773,8 +775,8 @@ def test_a_list_ends_where_another_text_begins(question: str, lines: list[str], 
     ],
 )
 def test_stamped_lines_are_captions(text: str, expected: list[tuple[str, float, float]]) -> None:
-    found = captions(text, Locator(t_start=0.0, t_end=60.0))
-    assert [(one.text, one.start, one.end) for one in found] == expected
+    cues = captions(text, Locator(t_start=0.0, t_end=60.0))
+    assert [(cue.text, cue.start, cue.end) for cue in cues] == expected
 
 
 @pytest.mark.parametrize(

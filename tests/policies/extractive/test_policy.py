@@ -427,8 +427,8 @@ def test_a_page_is_cut_once_for_all_steps_and_all_runs_of_a_policy(monkeypatch: 
 
     monkeypatch.setattr(policy, "cut_page", counted)
     config = AgentConfig()
-    one, source = ExtractivePolicy(config), library()
+    extractive, source = ExtractivePolicy(config), library()
     question = "Who founded the workshop and how long does the oil need to dry?"
-    answers = [run_to_end(one, source, question, config)[0].record().answer for _ in range(2)]
+    answers = [run_to_end(extractive, source, question, config)[0].record().answer for _ in range(2)]
     assert cut and len(cut) == len({(page.doc_id, page.locator, page.text) for page in cut})
     assert answers == [ask(question).answer] * 2

@@ -255,8 +255,8 @@ def test_numbers_of_figures_sections_and_pages_belong_to_their_names(
 
 @given(st.text(), st.integers(1, 4))
 def test_any_text_has_at_least_one_part(question: str, limit: int) -> None:
-    found = parts(question, limit=limit)
-    assert 1 <= len(found) <= max(limit, 1)
+    result = parts(question, limit=limit)
+    assert 1 <= len(result) <= max(limit, 1)
 
 
 @pytest.mark.parametrize(

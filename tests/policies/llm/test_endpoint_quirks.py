@@ -278,9 +278,9 @@ def test_a_judge_leaves_out_what_its_endpoint_refuses() -> None:
     refuse = strict({"max_tokens": OTHER_LIMIT, "temperature": ONLY_DEFAULT})
 
     def respond(body: Body, number: int) -> Say:
-        said = refuse(body, number)
-        assert isinstance(said, Say)
-        return Say(whole=reply) if said.status == 200 else said
+        response = refuse(body, number)
+        assert isinstance(response, Say)
+        return Say(whole=reply) if response.status == 200 else response
 
     async def ask(base_url: str) -> list[str]:
         async with aclosing(JudgeEndpoint(config(base_url), concurrency=1)) as judge:

@@ -151,9 +151,9 @@ WHOLE = {"id": "c", "created": 0, "model": "stub", "choices": [{"index": 0, "mes
 def test_a_reply_that_breaks_off_is_lost_not_short(
     cut_after: int, whole: dict[str, object] | None, resets: bool
 ) -> None:
-    said = Say("a long answer that never ends", cut_after=cut_after, whole=whole, resets=resets)
+    reply = Say("a long answer that never ends", cut_after=cut_after, whole=whole, resets=resets)
     with (
-        openai_stub(lambda _, __: said) as stub,
+        openai_stub(lambda _, __: reply) as stub,
         pytest.raises(ModelLostError),
     ):
         hear(HELLO, config(stub.base_url))
@@ -200,16 +200,16 @@ def run_agent(
 def test_the_model_is_asked_whether_sources_say_each_sentence_and_is_held_to_yes_or_no() -> None:
     """Of the two sentences one has a figure that stands nowhere: nobody needs to be asked of it."""
     text = "North sold 15 units in 2022 [1]. It was 999 before [1]."
-    said = AddAnswerNode(parent_ids=("a",), answer=text, citations=("a#1",))
-    lines = [GRAPH.render(action) for action in (SEARCH, KEEP, said)]
+    answer = AddAnswerNode(parent_ids=("a",), answer=text, citations=("a#1",))
+    lines = [GRAPH.render(action) for action in (SEARCH, KEEP, answer)]
     settings = AgentConfig(entailment=True)
     with openai_stub(script(*lines, Say("<think>It says so.</think>No.")), owner="llamacpp") as stub:
         run, events = run_agent(stub.base_url, settings=settings)
-        asked = stub.requests[3:]
-    assert len(asked) == 1
-    assert "Statement: North sold 15 units in 2022.\n" in asked[0]["messages"][1]["content"]
-    assert "| North | 12 | 15 | 18 |" in asked[0]["messages"][1]["content"]
-    assert (asked[0]["temperature"], 'reply ::= "yes" | "no"' in asked[0]["grammar"]) == (0.0, True)
+        requests = stub.requests[3:]
+    assert len(requests) == 1
+    assert "Statement: North sold 15 units in 2022.\n" in requests[0]["messages"][1]["content"]
+    assert "| North | 12 | 15 | 18 |" in requests[0]["messages"][1]["content"]
+    assert (requests[0]["temperature"], 'reply ::= "yes" | "no"' in requests[0]["grammar"]) == (0.0, True)
     first, second = run.record().sentences
     assert (first.support, first.missing, first.entailed) == (Support.UNSUPPORTED, (), False)
     assert (second.support, second.missing, second.entailed) == (Support.UNSUPPORTED, ("999",), None)
@@ -234,11 +234,11 @@ def test_vimrag_runs_over_an_endpoint_and_its_words_are_told_as_they_come() -> N
         assert [len(images_of(body)) for body in stub.requests] == [0, 1, 1]
     record = run.record()
     assert (record.status, record.answer, record.citations[0].title) == (RunStatus.ANSWERED, "15 [1]", "Annual report")
-    said = {
+    contents = {
         step: "".join(event.content for event in events if isinstance(event, ContentEvent) and event.step == step)
         for step in (1, 2, 3)
     }
-    assert said[1] == GRAPH.render(SEARCH)
+    assert contents[1] == GRAPH.render(SEARCH)
     thought = [event.content for event in events if isinstance(event, ThinkEvent) and event.step == 2]
     assert "".join(thought) == "hm, I think"
     assert record.usage["cached_tokens"] == 3 * 64

@@ -45,14 +45,14 @@ def endpoint(base_url: str = "http://127.0.0.1:9/v1", **agent: object) -> Settin
     return Settings(openai=OpenAiConfig(base_url=base_url, model="stub"), agent=AgentConfig.model_validate(agent))
 
 
-def run_of(settings: Settings, shelf: Shelf, agent: str, **wanted: object) -> Run:
+def run_of(settings: Settings, shelf: Shelf, agent: str, **fields: object) -> Run:
     assert settings.openai is not None
-    request = RunRequest.model_validate({"question": "What is in the harbour?", "agent": agent, **wanted})
+    request = RunRequest.model_validate({"question": "What is in the harbour?", "agent": agent, **fields})
     return make_run("r1", request, settings, shelf, OpenAiModel(settings.openai))
 
 
 def test_remembered_frames_reach_the_endpoint_when_videos_are_found() -> None:
-    lines = [GRAPH.render(one) for one in (search("a"), keep(10.0, 50.0), search("b", "a"))]
+    lines = [GRAPH.render(action) for action in (search("a"), keep(10.0, 50.0), search("b", "a"))]
     lines.append(GRAPH.render(AddAnswerNode(parent_ids=("b",), answer="boats")))
     with openai_stub(lambda _, number: lines[number]) as stub:
         record = asyncio.run(run_of(endpoint(stub.base_url), films(3), "vimrag").finish())
@@ -251,12 +251,12 @@ def test_a_model_of_no_known_family_needs_to_be_told_one(tmp_path: Path) -> None
     model = VllmConfig(model=folder(tmp_path, "llava", vision_config={}))
     with pytest.raises(VragError, match=r"model_type is 'llava'.*set agent\.family to qwen2_5_vl or qwen3_vl"):
         ready_settings(Settings(vllm=model))
-    told = ready_settings(Settings(vllm=model, agent=AgentConfig(family=FamilyName.QWEN3_VL)))
-    assert told.agent.family is FamilyName.QWEN3_VL
+    ready = ready_settings(Settings(vllm=model, agent=AgentConfig(family=FamilyName.QWEN3_VL)))
+    assert ready.agent.family is FamilyName.QWEN3_VL
     nowhere = VllmConfig(model="nobody/no-such-model")
     with pytest.raises(VragError, match=r"config\.json cannot be read here.*set agent\.family"):
         ready_settings(Settings(vllm=nowhere))
-    assert ready_settings(Settings(vllm=nowhere, agent=told.agent)).agent == told.agent
+    assert ready_settings(Settings(vllm=nowhere, agent=ready.agent)).agent == ready.agent
 
 
 @pytest.mark.parametrize("model_type", ["qwen2", "llama", "qwen3_moe"])

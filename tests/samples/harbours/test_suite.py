@@ -38,11 +38,11 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def test_the_same_seed_makes_the_same_bytes_and_another_one_others(made: tuple[Path, Path], tmp_path: Path) -> None:
-    documents, asked = made
+    documents, questions_file = made
     same, again = write_suite(tmp_path / "same", seed=5, count=4)
-    assert digests(same) == digests(documents) and again.read_bytes() == asked.read_bytes()
+    assert digests(same) == digests(documents) and again.read_bytes() == questions_file.read_bytes()
     _, other = write_suite(tmp_path / "other", seed=6, count=2)
-    assert other.read_bytes() != asked.read_bytes()
+    assert other.read_bytes() != questions_file.read_bytes()
 
 
 def test_documents_are_drawn_again_only_by_other_code_or_of_another_seed(tmp_path: Path) -> None:
@@ -63,9 +63,9 @@ def text_of(documents: Path, name: str, page: int) -> str:
 
 
 def test_an_answer_stands_on_its_gold_page_where_that_has_text(made: tuple[Path, Path]) -> None:
-    documents, asked = made
+    documents, questions_file = made
     looked = 0
-    for example in load_examples(asked):
+    for example in load_examples(questions_file):
         for page in example.gold:
             assert (documents / page.file_name).is_file(), example.uid
             if example.kind in (Difficulty.LOOKUP, Difficulty.PICTURE) and "yearbook" in page.file_name:
@@ -75,9 +75,9 @@ def test_an_answer_stands_on_its_gold_page_where_that_has_text(made: tuple[Path,
 
 
 def test_every_box_holds_what_is_asked_for_and_little_else(made: tuple[Path, Path]) -> None:
-    documents, asked = made
+    documents, questions_file = made
     looked = Counter[str]()
-    for example in load_examples(asked):
+    for example in load_examples(questions_file):
         for gold in example.gold:
             path = documents / gold.file_name
             if gold.box is None or path.suffix != ".pdf" or "crane" in path.name:
@@ -107,10 +107,10 @@ def test_the_boxes_of_scans_and_photos_can_be_read_alone(made: tuple[Path, Path]
     """What OCR reads of the picture's part in the box is the answer's line, so the box was turned with the picture."""
     from rapidocr import RapidOCR
 
-    documents, asked = made
+    documents, questions_file = made
     engine = RapidOCR()
     looked = 0
-    for example in list(load_examples(asked))[:12]:
+    for example in list(load_examples(questions_file))[:12]:
         for gold in example.gold:
             path = documents / gold.file_name
             if gold.box is None or not (path.suffix == ".jpg" or "crane" in path.name):
@@ -128,9 +128,14 @@ def test_the_boxes_of_scans_and_photos_can_be_read_alone(made: tuple[Path, Path]
 
 
 def test_a_clip_shows_another_scene_in_the_gold_seconds_than_before_and_after(made: tuple[Path, Path]) -> None:
-    documents, asked = made
-    golds = [(one, gold) for one in load_examples(asked) for gold in one.gold if gold.seconds is not None]
-    assert len(golds) == 4 * 2 and all(one.kind == Difficulty.PICTURE for one, _ in golds)
+    documents, questions_file = made
+    golds = [
+        (example, gold)
+        for example in load_examples(questions_file)
+        for gold in example.gold
+        if gold.seconds is not None
+    ]
+    assert len(golds) == 4 * 2 and all(example.kind == Difficulty.PICTURE for example, _ in golds)
     for example, gold in golds:
         with av.open(str(documents / gold.file_name)) as container:
             assert container.duration is not None and gold.seconds is not None
@@ -146,22 +151,22 @@ def test_a_clip_shows_another_scene_in_the_gold_seconds_than_before_and_after(ma
 
 
 def test_some_clips_have_subtitles_and_those_say_the_answer(made: tuple[Path, Path]) -> None:
-    documents, asked = made
+    documents, questions_file = made
     with_track = 0
-    for example in load_examples(asked):
+    for example in load_examples(questions_file):
         for gold in example.gold:
             if gold.seconds is None:
                 continue
             cues = [cue for track in read_tracks(documents / gold.file_name).read for cue in track.cues]
             with_track += bool(cues)
-            said = [cue.text for cue in cues if (cue.start, cue.end) == pytest.approx(gold.seconds, abs=0.01)]
-            assert not cues or example.answers[0] in said[0], example.uid
+            texts = [cue.text for cue in cues if (cue.start, cue.end) == pytest.approx(gold.seconds, abs=0.01)]
+            assert not cues or example.answers[0] in texts[0], example.uid
     assert with_track == 2 * 2, "of four harbours two have subtitles"
 
 
 def test_a_chinese_yearbook_can_be_read_and_brings_its_font(made: tuple[Path, Path]) -> None:
     documents, _ = made
-    [chinese] = [one for one in harbours(5, 4) if one.language is Language.CHINESE]
+    [chinese] = [harbour for harbour in harbours(5, 4) if harbour.language is Language.CHINESE]
     path = documents / yearbook_name(chinese)
     with pymupdf.open(path) as document:
         pages = [page.get_text() for page in document]
@@ -180,16 +185,16 @@ def test_scans_and_photos_have_no_text_to_read_but_by_ocr(made: tuple[Path, Path
 
 
 def test_what_is_asked_in_vain_stands_nowhere(made: tuple[Path, Path]) -> None:
-    documents, asked = made
+    documents, questions_file = made
     everything = " ".join(page.get_text() for path in documents.glob("*.pdf") for page in pymupdf.open(path)).lower()
-    vain = [example for example in load_examples(asked) if example.answers == (UNANSWERABLE,)]
+    vain = [example for example in load_examples(questions_file) if example.answers == (UNANSWERABLE,)]
     assert all(not example.gold for example in vain) and len(vain) == 8
     assert not any(word in everything for word in ("windmill", "windmühle", "moulin", "风车", "2032"))
 
 
 def test_every_harbour_has_twelve_questions_in_five_difficulties() -> None:
-    found = Counter(example.kind for example in questions(harbours(0, 6)))
-    assert found == {
+    counts = Counter(example.kind for example in questions(harbours(0, 6)))
+    assert counts == {
         Difficulty.LOOKUP: 12,
         Difficulty.PICTURE: 36,
         Difficulty.TWO_HOPS: 6,
@@ -204,15 +209,20 @@ def test_every_harbour_has_twelve_questions_in_five_difficulties() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_facts_leave_no_answer_open(seed: int) -> None:
     most = harbours(seed, len(TUGS))
-    assert {one.language for one in most[:4]} == set(Language)
-    assert len({one.name for one in most}) == len({one.tug for one in most}) == len(TUGS)
+    assert {harbour.language for harbour in most[:4]} == set(Language)
+    assert len({harbour.name for harbour in most}) == len({harbour.tug for harbour in most}) == len(TUGS)
     # Of two neighbours one sold more.
-    sold = [one.value(Quantity.FUEL, 2024) for one in most]
+    sold = [harbour.value(Quantity.FUEL, 2024) for harbour in most]
     assert all(first != second for first, second in zip(sold, [*sold[1:], sold[0]], strict=True))
     assert len({example.uid for example in questions(most)}) == 12 * len(TUGS)
-    for one in most:
-        assert len({call.ship for call in one.calls}) == len({call.lock for call in one.calls}) == len(one.calls) == 3
-        assert [call.time for call in one.calls] == sorted({call.time for call in one.calls})
+    for harbour in most:
+        assert (
+            len({call.ship for call in harbour.calls})
+            == len({call.lock for call in harbour.calls})
+            == len(harbour.calls)
+            == 3
+        )
+        assert [call.time for call in harbour.calls] == sorted({call.time for call in harbour.calls})
 
 
 def test_more_harbours_than_names_are_refused() -> None:
@@ -229,8 +239,8 @@ def test_one_command_makes_asks_and_measures_it(tmp_path: Path, monkeypatch: pyt
     assert done.exit_code == 0, f"{done.output} {done.exception!r}"
     folder = EvaluationFolder.open(Path("vrag-evaluations/generated-2-0"))
     assert folder.is_complete and len(folder.rows) == 24
-    told = json.loads(done.stdout.splitlines()[-1])["summaries"]
-    by_kind = {one["group"]: one["means"] for one in told}
+    summaries = json.loads(done.stdout.splitlines()[-1])["summaries"]
+    by_kind = {row["group"]: row["means"] for row in summaries}
     # The planted embedder knows no German, so one cell of the second harbour may be missed.
     assert by_kind[f"kind: {Difficulty.LOOKUP}"]["gold found"] >= 0.75
     assert by_kind[f"kind: {Difficulty.LOOKUP}"]["right region"] > 0.0

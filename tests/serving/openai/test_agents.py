@@ -102,7 +102,7 @@ async def test_a_stream_tells_progress_as_reasoning_and_the_answer_once_it_is_ce
         assert thought["choices"][0]["delta"] == {"reasoning_content": "thought 0\u2028next"}
         assert response.headers["x-run-id"] == first["id"].removeprefix("chatcmpl-")
         backend.go.set()
-        *rest, end = [one async for one in data]
+        *rest, end = [chunk async for chunk in data]
     assert end == "[DONE]"
     chunks = [first, thought, *map(json.loads, rest)]
     assert len({chunk["id"] for chunk in chunks}) == 1
@@ -118,9 +118,9 @@ async def test_usage_comes_last_and_only_where_it_was_asked_for(client: httpx.As
     backend.go.set()
     plain = await chunks_of(client, ask())
     assert not any("usage" in chunk for chunk in plain)
-    wanted = await chunks_of(client, ask(stream_options={"include_usage": True}))
-    assert wanted[-1]["choices"] == []
-    assert wanted[-1]["usage"] == {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    with_usage = await chunks_of(client, ask(stream_options={"include_usage": True}))
+    assert with_usage[-1]["choices"] == []
+    assert with_usage[-1]["usage"] == {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
 async def test_an_answer_at_the_end_of_the_budget_says_length(client: httpx.AsyncClient, backend: StandIn):
@@ -195,8 +195,8 @@ async def test_the_question_is_the_last_user_message_and_a_model_is_told_the_res
     ]
     for model in ("vimrag", "extractive"):
         await client.post(CHAT, json={"model": model, "messages": messages})
-    told, alone = (request.question for request in backend.started)
-    assert told.splitlines() == [
+    whole, alone = (request.question for request in backend.started)
+    assert whole.splitlines() == [
         "Since when?",
         "",
         "Earlier in this conversation:",
@@ -234,9 +234,9 @@ async def test_a_long_conversation_keeps_its_rules_and_its_newest_turns(client: 
     assert len(question) <= 4096
     assert question.startswith("And now?")
     assert "system: Be brief." in question
-    kept = [number for number in range(30) if f"turn {number} " in question]
-    assert kept == list(range(30 - len(kept), 30))
-    assert len(kept) >= 4
+    numbers = [number for number in range(30) if f"turn {number} " in question]
+    assert numbers == list(range(30 - len(numbers), 30))
+    assert len(numbers) >= 4
 
 
 async def test_extension_fields_and_attached_documents_bound_the_run(client: httpx.AsyncClient, backend: StandIn):

@@ -45,10 +45,10 @@ WEATHER = {
 
 
 def _respond(body: Body, _: int) -> Say:
-    told = texts_of(body)
-    if any("Memory graph:" in text for text in told):
-        return _agent(told)
-    last = told[-1]
+    texts = texts_of(body)
+    if any("Memory graph:" in text for text in texts):
+        return _agent(texts)
+    last = texts[-1]
     if "slowly" in last:
         return Say(LONG, delay_s=0.05)
     if "break" in last:
@@ -60,13 +60,13 @@ def _respond(body: Body, _: int) -> Say:
     return Say(f"You said {last!r} with {len(images_of(body))} pictures.", "let me think")
 
 
-def _agent(told: list[str]) -> Say:
+def _agent(texts: list[str]) -> Say:
     """The model of a vimrag run: search, memorise, answer."""
-    if any("slowly" in text for text in told):
+    if any("slowly" in text for text in texts):
         return Say(f"<think>{LONG}", delay_s=0.05)
-    if "<tool_response>" in told[-1]:
+    if "<tool_response>" in texts[-1]:
         return Say(GRAPH.render(KEEP))
-    return Say(GRAPH.render(ANSWER if '"cost"' in told[-1] else SEARCH), "looking")
+    return Say(GRAPH.render(ANSWER if '"cost"' in texts[-1] else SEARCH), "looking")
 
 
 @pytest.fixture(scope="module")
@@ -144,9 +144,9 @@ def test_a_picture_in_the_question_reaches_search_and_model_and_is_not_kept(
     content = [{"type": "text", "text": QUESTION}, {"type": "image_url", "image_url": {"url": data_url((90, 60))}}]
     reply = sdk.chat.completions.with_raw_response.create(model="vimrag", messages=_user(content))
     assert reply.parse().choices[0].message.content == "4.7 million euros [1]."
-    asked = stub.requests[before:]
-    assert [len(images_of(body)) >= 1 for body in asked] == [True, True, True]
-    shown = [set(images_of(body)) for body in asked]
+    requests = stub.requests[before:]
+    assert [len(images_of(body)) >= 1 for body in requests] == [True, True, True]
+    shown = [set(images_of(body)) for body in requests]
     assert shown[0] and shown[0] <= shown[1] & shown[2], "the question's picture is in every prompt"
     text = httpx.get(f"{service.base_url}/v1/runs/{reply.headers['x-run-id']}").text
     sent = base64.b64decode(data_url((90, 60)).partition(",")[2])
@@ -182,12 +182,12 @@ def test_the_sdk_talks_to_the_bare_model_with_pages_and_pictures(sdk: openai.Ope
     assert whole.choices[0].message.content == "You said 'Compare.' with 2 pictures."
     assert whole.choices[0].message.model_extra["reasoning_content"] == "let me think"
     assert (whole.usage.prompt_tokens, whole.usage.prompt_tokens_details.cached_tokens) == (100, 64)
-    asked = stub.requests[-1]
-    assert (asked["temperature"], asked["enable_thinking"]) == (0.3, True)
+    request = stub.requests[-1]
+    assert (request["temperature"], request["enable_thinking"]) == (0.3, True)
     chunks = list(sdk.chat.completions.create(model="policy", messages=_user("Hi"), stream=True))
-    said = [chunk.choices[0].delta.content or "" for chunk in chunks]
-    assert "".join(said) == "You said 'Hi' with 0 pictures."
-    assert sum(map(bool, said)) > 1
+    pieces = [chunk.choices[0].delta.content or "" for chunk in chunks]
+    assert "".join(pieces) == "You said 'Hi' with 0 pictures."
+    assert sum(map(bool, pieces)) > 1
 
 
 def test_the_sdk_calls_functions_through_the_bare_model(sdk: openai.OpenAI, stub: Stub):
@@ -254,11 +254,11 @@ def test_a_sdk_reader_who_hangs_up_ends_the_generation(sdk: openai.OpenAI, stub:
 def test_a_sdk_reader_who_hangs_up_ends_the_run_and_its_generation(
     sdk: openai.OpenAI, stub: Stub, service: LocalService
 ):
-    left, asked = stub.left, len(stub.requests)
+    left, count = stub.left, len(stub.requests)
     stream = sdk.chat.completions.create(model="vimrag", messages=_user("Think slowly."), stream=True)
     first = next(iter(stream))
     # The first piece says that the run has begun; a generation that has not could not be ended.
-    _until(lambda: len(stub.requests) > asked)
+    _until(lambda: len(stub.requests) > count)
     stream.close()
     url = f"{service.base_url}/v1/runs/{first.id.removeprefix('chatcmpl-')}"
     _until(lambda: httpx.get(url).status_code == 200)

@@ -29,7 +29,7 @@ async def test_the_models_words_and_thoughts_come_as_they_are_said(client: httpx
         data = data_lines(response)
         begun = [json.loads(await anext(data)) for _ in range(3)]
         gate.set()
-        *rest, _ = [one async for one in data]
+        *rest, _ = [chunk async for chunk in data]
     chunks = [*begun, *map(json.loads, rest)]
     assert (joined(chunks, "reasoning_content"), joined(chunks, "content")) == ("hm", "Yes.")
     assert [chunk["choices"][0]["delta"].get("content") for chunk in chunks[2:4]] == ["Ye", "s."]
@@ -45,11 +45,11 @@ async def test_thoughts_without_their_first_tag_are_told_apart_in_a_whole_reply(
     message = (await client.post(CHAT, json=ask("policy"))).json()["choices"][0]["message"]
     assert (message["reasoning_content"], message["content"]) == ("deep thoughts", "Answer")
     body = (await client.post("/v1/responses", json={"model": "policy", "input": "q"})).json()
-    thoughts, said = body["output"]
+    thoughts, reply = body["output"]
     backend.reply = (Completion(text),)
     chunks = await chunks_of(client, ask("policy"))
     assert (joined(chunks, "reasoning_content"), joined(chunks, "content")) == ("deep thoughts", "Answer")
-    assert (thoughts["summary"][0]["text"], said["content"][0]["text"]) == ("deep thoughts", "Answer")
+    assert (thoughts["summary"][0]["text"], reply["content"][0]["text"]) == ("deep thoughts", "Answer")
 
 
 async def test_tags_of_thought_and_calls_never_show_in_the_content(client: httpx.AsyncClient, backend: StandIn):
@@ -64,12 +64,12 @@ async def test_tags_of_thought_and_calls_never_show_in_the_content(client: httpx
     assert joined(chunks, "reasoning_content") == whole["message"]["reasoning_content"] == "rain?"
     assert joined(chunks, "content") == whole["message"]["content"] == "Let me see: a < b.\n"
     calls = [call for chunk in chunks for choice in chunk["choices"] for call in choice["delta"].get("tool_calls", ())]
-    for told in (calls, whole["message"]["tool_calls"]):
-        assert [call["function"] for call in told] == [
+    for listed in (calls, whole["message"]["tool_calls"]):
+        assert [call["function"] for call in listed] == [
             {"name": "weather", "arguments": '{"city": "Köln"}'},
             {"name": "clock", "arguments": "{}"},
         ]
-        assert len({call["id"] for call in told}) == 2
+        assert len({call["id"] for call in listed}) == 2
     assert [call["index"] for call in calls] == [0, 1]
     assert chunks[-1]["choices"][0]["finish_reason"] == whole["finish_reason"] == "tool_calls"
 
@@ -114,8 +114,14 @@ async def test_the_conversation_and_the_sampling_reach_the_model(client: httpx.A
         '<tool_call>\n{"name": "weather", "arguments": {"at": 1}}\n</tool_call>',
         "<tool_response>\nsun\n</tool_response>",
     ]
-    told = chat.sampling
-    assert (told.max_tokens, told.temperature, told.top_p, told.seed, told.stop) == (9, 0.5, 0.9, 3, ("END",))
+    reached = chat.sampling
+    assert (reached.max_tokens, reached.temperature, reached.top_p, reached.seed, reached.stop) == (
+        9,
+        0.5,
+        0.9,
+        3,
+        ("END",),
+    )
     assert (chat.tools[0].name, chat.thinking, chat.session) == ("weather", False, "u1")
 
 

@@ -27,8 +27,8 @@ MODEL_TEXT = st.lists(st.sampled_from(TAGS) | st.text(max_size=4), max_size=12).
 
 def _sorted(pieces: list[str], *, calls: bool = True) -> tuple[str, str, list[CalledFunction]]:
     parser = ReasoningParser(calls_functions=calls)
-    said: list[Piece] = [*map(parser.feed, pieces), parser.end()]
-    return "".join(piece.think for piece in said), "".join(piece.content for piece in said), parser.calls
+    output: list[Piece] = [*map(parser.feed, pieces), parser.end()]
+    return "".join(piece.think for piece in output), "".join(piece.content for piece in output), parser.calls
 
 
 @given(MODEL_TEXT)

@@ -66,10 +66,10 @@ async def test_a_stream_grows_into_the_same_response(client: httpx.AsyncClient, 
     kinds = [event.type for event in events]
     assert kinds[:2] == ["response.created", "response.in_progress"]
     assert kinds[-1] == "response.completed"
-    said = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
     thought = "".join(event.delta for event in events if event.type == "response.reasoning_summary_text.delta")
     response = events[-1].response
-    assert said == response.output_text == CITED.answer
+    assert text == response.output_text == CITED.answer
     assert thought == response.output[0].summary[0].text
     done = [event.item for event in events if event.type == "response.output_item.done"]
     assert done == response.output

@@ -40,8 +40,8 @@ async def test_an_answer_becomes_json_with_its_evidence(client: httpx.AsyncClien
     assert chat.form is not None
     assert (chat.form.schema, chat.form.rules, chat.thinking) == (SCHEMA, "", False)
     parts = [part for message in chat.messages for part in message.parts]
-    said = "\n".join(part.text for part in parts if isinstance(part, TextPart))
-    assert "What did it cost?" in said and CITED.answer in said and json.dumps(SCHEMA) in said
+    prompt = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    assert "What did it cost?" in prompt and CITED.answer in prompt and json.dumps(SCHEMA) in prompt
 
 
 async def test_a_reply_that_is_not_of_the_schema_is_mended_once(client: httpx.AsyncClient, backend: StandIn):

@@ -52,8 +52,8 @@ def test_a_liked_run_teaches_its_own_answer_and_the_pages_of_its_first_source():
 
 
 def test_a_run_about_a_picture_is_kept_but_teaches_nothing_because_the_picture_is_gone():
-    asked = record().model_copy(update={"picture": PictureRef(sha256="cd" * 32, size=9)})
-    rated = rated_run(asked, Feedback(rating=Rating.UP))
+    with_picture = record().model_copy(update={"picture": PictureRef(sha256="cd" * 32, size=9)})
+    rated = rated_run(with_picture, Feedback(rating=Rating.UP))
     assert rated.picture_sha256 == "cd" * 32
     assert list(unified_lines([rated])) == []
     assert list(unified_lines([rated_run(record(), Feedback(rating=Rating.UP))]))
@@ -61,10 +61,10 @@ def test_a_run_about_a_picture_is_kept_but_teaches_nothing_because_the_picture_i
 
 @pytest.mark.parametrize("abstained", [False, True])
 def test_a_disliked_run_teaches_only_what_the_reader_knows(abstained: bool):
-    said = Feedback(rating=Rating.DOWN, answer="302 MWh")
-    assert rated_run(record(abstained=abstained), said).right_answer == "302 MWh"
+    feedback = Feedback(rating=Rating.DOWN, answer="302 MWh")
+    assert rated_run(record(abstained=abstained), feedback).right_answer == "302 MWh"
     assert rated_run(record(), Feedback(rating=Rating.DOWN)).right_answer == ""
-    assert rated_run(record(), said).pages == []
+    assert rated_run(record(), feedback).pages == []
 
 
 def test_a_liked_abstention_has_no_answer_to_teach():
@@ -92,7 +92,7 @@ def test_a_second_word_replaces_the_first_and_damage_costs_only_its_own_file(tmp
     store.put(record(), Feedback(rating=Rating.DOWN))
     store.put(record(), Feedback(rating=Rating.UP))
     (tmp_path / "broken.json").write_text("{", encoding="utf-8")
-    assert [one.rating for one in FeedbackStore(tmp_path).all()] == [Rating.UP]
+    assert [rated.rating for rated in FeedbackStore(tmp_path).all()] == [Rating.UP]
     with pytest.raises(NotFoundError, match="has no feedback"):
         store.get("run-0002")
 
@@ -105,10 +105,10 @@ async def test_feedback_over_http_is_kept_shown_and_exported(client: httpx.Async
         backend.go.set()
         await reply.aread()
     assert (await client.get("/v1/runs/run-0001/feedback")).status_code == 404
-    said = await client.put("/v1/runs/run-0001/feedback", json={"rating": "up", "comment": "yes"})
-    assert RatedRun.model_validate_json(said.content).right_answer == "42"
-    assert (await client.get("/v1/runs/run-0001/feedback")).json() == said.json()
-    assert (await client.get("/v1/feedback")).json() == {"runs": [said.json()]}
+    response = await client.put("/v1/runs/run-0001/feedback", json={"rating": "up", "comment": "yes"})
+    assert RatedRun.model_validate_json(response.content).right_answer == "42"
+    assert (await client.get("/v1/runs/run-0001/feedback")).json() == response.json()
+    assert (await client.get("/v1/feedback")).json() == {"runs": [response.json()]}
     exported = await client.get("/v1/feedback.jsonl")
     assert exported.headers["content-type"].startswith("application/jsonl")
     assert json.loads(exported.text)["reference_answer"] == "42"

@@ -61,7 +61,7 @@ async def test_any_replica_follows_a_run_and_sees_what_its_own_readers_see(pair:
     owner, other = pair
     owner.start(RUN)
     await owner.until(ID, 3)
-    readers = [asyncio.create_task(one.seen(ID, after)) for one in pair for after in (-1, 1)]
+    readers = [asyncio.create_task(replica.seen(ID, after)) for replica in pair for after in (-1, 1)]
     await other.until(ID, 3)
     assert RunSummary.model_validate_json(other.fetch(ID).body).last_event_id == 3
     assert [run.status for run in other.list(9).runs] == ["running"]
@@ -120,9 +120,9 @@ async def test_what_one_replica_no_longer_keeps_is_gone_in_the_other(tmp_path: P
     for number, replica in enumerate((first, second, first)):
         replica.go.set()
         await replica.seen(replica.start(RunRequest(question="what?", run_id=f"run-number-{number}")))
-    kept = ["run-number-2", "run-number-1"]
-    assert [run.run_id for run in first.list(9).runs] == kept
-    assert [run.run_id for run in second.list(9).runs] == kept
+    expected = ["run-number-2", "run-number-1"]
+    assert [run.run_id for run in first.list(9).runs] == expected
+    assert [run.run_id for run in second.list(9).runs] == expected
     for replica in (first, second):
         with pytest.raises(NotFoundError):
             replica.fetch("run-number-0")

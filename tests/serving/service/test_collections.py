@@ -28,18 +28,21 @@ def test_collections_side_by_side_are_filled_searched_asked_and_emptied_by_name(
     job = upload(http, {"ledger.txt": text}, params={"collection": "side"})
     assert (job["state"], job["collection"], job["documents"]) == ("done", "side", [document_id(text)])
     ready = http.get("/readyz").json()
-    assert [(one["name"], one["documents"] > 0) for one in ready["collections"]] == [
+    assert [(entry["name"], entry["documents"] > 0) for entry in ready["collections"]] == [
         ("collection", True),
         ("side", True),
     ]
     assert ready["collection"] == ready["collections"][0]
     listed = http.get("/v1/documents", params={"collection": "side"}).json()
-    assert ([one["doc_id"] for one in listed["documents"]], listed["collection"]) == ([document_id(text)], "side")
-    assert document_id(text) not in {one["doc_id"] for one in http.get("/v1/documents").json()["documents"]}
+    assert ([document["doc_id"] for document in listed["documents"]], listed["collection"]) == (
+        [document_id(text)],
+        "side",
+    )
+    assert document_id(text) not in {document["doc_id"] for document in http.get("/v1/documents").json()["documents"]}
 
     assert document_id(text) not in {hit["doc_id"] for hit in search(http, **both)}
-    [found] = search(http, **both, collection="side")
-    assert (found["doc_id"], found["collection"]) == (document_id(text), "side")
+    [hit] = search(http, **both, collection="side")
+    assert (hit["doc_id"], hit["collection"]) == (document_id(text), "side")
     merged = http.post("/v1/search", json={**both, "collection": ["collection", "side"]}).json()
     assert (merged["collections"], merged["shards_ok"], merged["shards_total"]) == (["collection", "side"], 2, 2)
     assert merged["results"][0][0]["doc_id"] == document_id(text)
@@ -52,8 +55,8 @@ def test_collections_side_by_side_are_filled_searched_asked_and_emptied_by_name(
     question = {"question": "How many ships does the keeper's ledger of 1911 count?", "agent": "extractive"}
     with Client(str(http.base_url)) as client:
         alone = [*client.events(RunRequest(**question))][-1]
-        asked = RunRequest(**question, collection=["collection", "side"], run_id="both-collections")
-        together = [*client.events(asked)][-1]
+        request = RunRequest(**question, collection=["collection", "side"], run_id="both-collections")
+        together = [*client.events(request)][-1]
     assert isinstance(alone, AnswerEvent) and document_id(text) not in {citation.doc_id for citation in alone.citations}
     assert isinstance(together, AnswerEvent) and together.citations[0].doc_id == document_id(text)
     assert together.citations[0].collection == "side"

@@ -24,21 +24,21 @@ QUESTIONS = [
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def questions_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "q.jsonl"
-    file.write_text("".join(f"{json.dumps(one)}\n" for one in QUESTIONS))
+    file.write_text("".join(f"{json.dumps(question)}\n" for question in QUESTIONS))
     return file
 
 
-def evaluated(what: str, asked: Path, *more: str) -> Result:
-    return CliRunner().invoke(make_app(), ["evaluate", what, str(asked), *more])
+def evaluated(what: str, questions_file: Path, *more: str) -> Result:
+    return CliRunner().invoke(make_app(), ["evaluate", what, str(questions_file), *more])
 
 
 def test_searches_and_answers_of_a_service_are_measured_against_its_documents(
-    service: LocalService, library: dict[str, str], asked: Path
+    service: LocalService, library: dict[str, str], questions_file: Path
 ) -> None:
-    done = evaluated("retrieval", asked, "--url", service.base_url, "--mode", "hybrid")
+    done = evaluated("retrieval", questions_file, "--url", service.base_url, "--mode", "hybrid")
     assert done.exit_code == 0, f"{done.output} {done.exception!r}"
     searches = EvaluationFolder.open(Path("vrag-evaluations/searches-q"))
     # A question without gold is no search.
@@ -46,7 +46,7 @@ def test_searches_and_answers_of_a_service_are_measured_against_its_documents(
     assert (row.uid, row.measures["RR"], row.gold) == ("page", 1.0, ("harbour.pdf#p2",))
     assert row.measures["box IoU"] > 0
     assert searches.header.subject["asked"] == "a running service"
-    done = evaluated("answers", asked, "--url", service.base_url)
+    done = evaluated("answers", questions_file, "--url", service.base_url)
     assert done.exit_code == 0, f"{done.output} {done.exception!r}"
     answers = {row.uid: row for row in EvaluationFolder.open(Path("vrag-evaluations/answers-q")).rows}
     assert answers["page"].measures["gold found"] == 1.0
@@ -54,9 +54,9 @@ def test_searches_and_answers_of_a_service_are_measured_against_its_documents(
 
 
 def test_a_collection_that_the_service_has_not_and_documents_of_another_one_are_named(
-    service: LocalService, library: dict[str, str], asked: Path
+    service: LocalService, library: dict[str, str], questions_file: Path
 ) -> None:
-    unknown = evaluated("answers", asked, "--url", service.base_url, "-c", "nowhere")
+    unknown = evaluated("answers", questions_file, "--url", service.base_url, "-c", "nowhere")
     assert "there is no collection 'nowhere' here: use collection, side" in str(unknown.exception)
-    empty = evaluated("answers", asked, "--url", service.base_url, "-c", "side")
+    empty = evaluated("answers", questions_file, "--url", service.base_url, "-c", "side")
     assert "'page': gold file 'harbour.pdf' is not in the collection" in str(empty.exception)

@@ -182,8 +182,8 @@ def test_searches_go_on_unchanged_while_an_upload_is_ingested(http: httpx.Client
         rounds = 0
         while not job.done() or rounds < 3:
             searches = [pool.submit(search, http, "dredging cost of the northern basin", top_k=1) for _ in range(8)]
-            for found in searches:
-                assert [hit["passage_id"] for hit in found.result()] == expected
+            for pending in searches:
+                assert [hit["passage_id"] for hit in pending.result()] == expected
             rounds += 1
         assert job.result()["state"] == "done"
     assert search(http, "lighthouse keepers")[0]["title"] == "more"
@@ -275,7 +275,7 @@ def test_a_killed_retriever_is_reported_and_comes_back(http: httpx.Client, libra
         reply = http.post("/v1/search", json={"query": "dredging cost of the northern basin"})
         statuses.append(reply.status_code)
     assert set(statuses) <= {200, 503}
-    assert [one.pid for one in children_called("ServeReplica:vrag:Retriever")] != [retriever.pid]
+    assert [process.pid for process in children_called("ServeReplica:vrag:Retriever")] != [retriever.pid]
     best = reply.json()["results"][0][0]
     assert (best["doc_id"], best["page"]) == (library["harbour.pdf"], 2)
     # The other collection comes back by itself, after or before this one.

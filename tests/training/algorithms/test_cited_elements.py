@@ -30,14 +30,14 @@ FIRST, SECOND = frozenset({0}), frozenset({1})
 
 
 def run_of(
-    *lines: Action | str, success: bool, found: GoldByNode | None = None, cited: GoldByNode | None = None
+    *lines: Action | str, success: bool, finds: GoldByNode | None = None, cited: GoldByNode | None = None
 ) -> Trajectory:
     record = record_of(*lines)
     nodes = nodes_of_calls(record.events, record.steps)
     verdict = float(success)
     reward = Reward(verdict, verdict, 0.0, 1.0, success=success)
     calls = (Call((1,), (), (2,)),) * record.steps
-    return Trajectory("u", 0, calls, nodes, record, reward, found or {}, 2, cited=cited or {})
+    return Trajectory("u", 0, calls, nodes, record, reward, finds or {}, 2, cited=cited or {})
 
 
 def learnt(run: Trajectory, algorithm: Algorithm) -> list[str]:
@@ -66,12 +66,12 @@ def test_what_led_to_the_cited_search_is_no_dead_end_either() -> None:
 
 
 def test_in_a_success_gold_pages_that_nothing_is_cited_from_stay_a_dead_end() -> None:
-    run = run_of(*BESIDE, success=True, found={"sales": FIRST})
+    run = run_of(*BESIDE, success=True, finds={"sales": FIRST})
     assert learnt(run, CITED) == learnt(run, GGPO) == ["museum", "answer"]
 
 
 @pytest.mark.parametrize(
-    ("found", "cited", "published", "with_cited"),
+    ("finds", "cited", "published", "with_cited"),
     [
         # Nothing gold: all of a failure is learnt from.
         ({}, {}, ["sales", "museum", "answer"], ["sales", "museum", "answer"]),
@@ -84,9 +84,9 @@ def test_in_a_success_gold_pages_that_nothing_is_cited_from_stay_a_dead_end() ->
     ],
 )
 def test_in_a_failure_such_a_search_is_spared_beside_those_that_found_gold_pages(
-    found: GoldByNode, cited: GoldByNode, published: Sequence[str], with_cited: Sequence[str]
+    finds: GoldByNode, cited: GoldByNode, published: Sequence[str], with_cited: Sequence[str]
 ) -> None:
-    run = run_of(*BESIDE, success=False, found=found, cited=cited)
+    run = run_of(*BESIDE, success=False, finds=finds, cited=cited)
     assert learnt(run, GGPO) == published
     assert learnt(run, CITED) == with_cited
 
@@ -110,9 +110,9 @@ def test_each_half_of_the_mask_takes_cited_elements_by_itself() -> None:
 
 def test_a_first_find_is_that_of_pages_and_cited_boxes_together() -> None:
     first_find = recipe("ggpo_cited", credit="ggpo_first_find")
-    again = run_of(*BESIDE, success=False, found={"sales": FIRST, "museum": FIRST}, cited={"museum": FIRST})
+    again = run_of(*BESIDE, success=False, finds={"sales": FIRST, "museum": FIRST}, cited={"museum": FIRST})
     assert learnt(again, first_find) == ["museum", "answer"], "searching again for what is there keeps its price"
-    new = run_of(*BESIDE, success=False, found={"sales": FIRST, "museum": FIRST}, cited={"museum": SECOND})
+    new = run_of(*BESIDE, success=False, finds={"sales": FIRST, "museum": FIRST}, cited={"museum": SECOND})
     assert learnt(new, first_find) == ["answer"]
 
 
@@ -130,15 +130,15 @@ PAID, UNPAID = (run_of(*BESIDE, success=success) for success in (True, False))
 @settings(deadline=None)
 @given(gold_by_node, gold_by_node)
 def test_cited_elements_only_keep_more_of_a_success_and_spare_more_of_a_failure(
-    found: GoldByNode, cited: GoldByNode
+    finds: GoldByNode, cited: GoldByNode
 ) -> None:
-    paid, unpaid = (_with(run, found, cited) for run in (PAID, UNPAID))
+    paid, unpaid = (_with(run, finds, cited) for run in (PAID, UNPAID))
     assert set(learnt(paid, GGPO)) <= set(learnt(paid, CITED))
     assert set(learnt(unpaid, CITED)) <= set(learnt(unpaid, GGPO))
     assert {"answer"} <= set(learnt(paid, CITED)) & set(learnt(unpaid, CITED))
-    for run in (_with(PAID, found, {}), _with(UNPAID, found, {})):
+    for run in (_with(PAID, finds, {}), _with(UNPAID, finds, {})):
         assert mask(run, CITED) == mask(run, GGPO)
 
 
-def _with(run: Trajectory, found: GoldByNode, cited: GoldByNode) -> Trajectory:
-    return replace(run, found=found, cited=cited)
+def _with(run: Trajectory, finds: GoldByNode, cited: GoldByNode) -> Trajectory:
+    return replace(run, found=finds, cited=cited)

@@ -23,32 +23,34 @@ GGPO = recipe("ggpo")
 
 def test_a_lesson_is_a_segment_or_a_whole_run(runs: Groups):
     whole = taught(runs, recipe("grpo"))
-    assert [one.calls for one in whole] == [run.calls for group in runs for run in group]
+    assert [sample.calls for sample in whole] == [run.calls for group in runs for run in group]
     cut = taught(runs, recipe("gspo_segments"))
-    assert [one.calls for one in cut] == [part.calls for group in runs for run in group for part in run.segments]
-    assert all(one.keep for one in (*whole, *cut))
+    assert [sample.calls for sample in cut] == [part.calls for group in runs for run in group for part in run.segments]
+    assert all(sample.keep for sample in (*whole, *cut))
 
 
 # Advantages are of runs; splitting one into more segments changes none of them.
 def test_an_advantage_does_not_depend_on_how_many_segments_a_run_has(runs: Groups):
     rewards = torch.tensor([[run.reward.total for run in group] for group in runs], dtype=torch.float64)
-    wanted = group_advantages(rewards).flatten().tolist()
-    assert [one.advantage for one in taught(runs, recipe("grpo"))] == wanted
+    expected = group_advantages(rewards).flatten().tolist()
+    assert [sample.advantage for sample in taught(runs, recipe("grpo"))] == expected
     segments = [len(run.segments) for group in runs for run in group]
     assert len(set(segments)) > 2
-    found = iter(taught(runs, GGPO))
-    assert [[next(found).advantage for _ in range(count)] for count in segments] == [
-        [advantage] * count for advantage, count in zip(wanted, segments, strict=True)
+    samples = iter(taught(runs, GGPO))
+    assert [[next(samples).advantage for _ in range(count)] for count in segments] == [
+        [advantage] * count for advantage, count in zip(expected, segments, strict=True)
     ]
     split = [[replace(run, nodes=(None,) * len(run.calls)) for run in group] for group in runs]
-    assert {one.advantage for one in taught(split, GGPO)} == set(wanted)
+    assert {sample.advantage for sample in taught(split, GGPO)} == set(expected)
 
 
 def test_ggpo_keeps_what_the_answer_rests_on_and_spares_useful_failures(runs: Groups):
     for group in runs:
         for run in group:
             keep = dict(
-                zip([part.node for part in run.segments], (one.keep for one in taught([[run]], GGPO)), strict=True)
+                zip(
+                    [part.node for part in run.segments], (sample.keep for sample in taught([[run]], GGPO)), strict=True
+                )
             )
             searches = [node for node in keep if node != "answer"]
             assert keep.get("answer", True)
@@ -56,7 +58,7 @@ def test_ggpo_keeps_what_the_answer_rests_on_and_spares_useful_failures(runs: Gr
                 assert {node for node in searches if keep[node]} == _ancestors(run)
             else:
                 assert {node for node in searches if not keep[node]} == run.valuable & set(searches)
-    assert {one.keep for one in taught(runs, GGPO)} == {True, False}
+    assert {sample.keep for sample in taught(runs, GGPO)} == {True, False}
 
 
 def test_a_find_is_spared_in_a_failure_only_the_first_time(runs: Groups):
@@ -65,28 +67,30 @@ def test_a_find_is_spared_in_a_failure_only_the_first_time(runs: Groups):
     again = replace(failure, found=dict.fromkeys(searches, frozenset({0})), gold=1)
 
     def masked(name: str) -> list[str | None]:
-        kept = [one.keep for one in taught([[again]], recipe(name, kl=0.0))]
-        return [part.node for part, keep in zip(again.segments, kept, strict=True) if not keep]
+        keeps = [sample.keep for sample in taught([[again]], recipe(name, kl=0.0))]
+        return [part.node for part, keep in zip(again.segments, keeps, strict=True) if not keep]
 
     assert masked("ggpo") == searches
     assert masked("ggpo_first_find") == searches[:1]
 
 
 def _ancestors(run: Trajectory) -> set[str]:
-    open_nodes, found = list(run.parents["answer"]), set()
+    open_nodes, ancestors = list(run.parents["answer"]), set()
     while open_nodes:
         node = open_nodes.pop()
-        found.add(node)
+        ancestors.add(node)
         open_nodes.extend(run.parents[node])
-    return found - {"root"}
+    return ancestors - {"root"}
 
 
 def test_progress_credits_each_segment_of_a_run_with_what_it_brought(runs: Groups):
-    found = train_samples(runs, recipe("progress"), Collectives())
-    wanted = progress_advantages([[credit_input(run) for run in group] for group in runs])
-    assert [[one.advantage for one in run] for run in found] == [run.tolist() for group in wanted for run in group]
-    assert all(one.keep for run in found for one in run)
-    assert max(len({one.advantage for one in run}) for run in found) > 2
+    samples = train_samples(runs, recipe("progress"), Collectives())
+    expected = progress_advantages([[credit_input(run) for run in group] for group in runs])
+    assert [[sample.advantage for sample in run] for run in samples] == [
+        run.tolist() for group in expected for run in group
+    ]
+    assert all(sample.keep for run in samples for sample in run)
+    assert max(len({sample.advantage for sample in run}) for run in samples) > 2
 
 
 # Masks are a pure function of what is stored.

@@ -59,9 +59,9 @@ def test_edges_that_are_none_and_the_order_of_segments_change_nothing(
 # An edge into the answer's ancestors adds its parent's ancestors and nothing else; no edge changes a failure's mask.
 @settings(deadline=None)
 @given(graphs, st.integers(0, 7), st.integers(0, 7), st.sets(names))
-def test_an_edge_can_only_shrink_the_mask_of_a_success(graph: Graph, one: int, other: int, valuable: set[str]):
+def test_an_edge_can_only_shrink_the_mask_of_a_success(graph: Graph, first: int, second: int, valuable: set[str]):
     nodes, answer = list(graph), list(graph)[-1]
-    places = sorted((one % len(nodes), other % len(nodes)))
+    places = sorted((first % len(nodes), second % len(nodes)))
     assume(places[0] != places[1])
     parent, child = (nodes[place] for place in places)
     more = {**graph, child: [*graph[child], parent]}
@@ -102,11 +102,11 @@ def test_a_success_is_judged_by_its_graph_and_a_failure_by_what_it_found(
 ):
     nodes, answer = list(graph), list(graph)[-1]
     path = ancestors(graph, answer)
-    masked = {r: [not kept for kept in ggpo_keep(graph, answer, r, valuable, nodes)] for r in (True, False)}
+    masked = {r: [not keep for keep in ggpo_keep(graph, answer, r, valuable, nodes)] for r in (True, False)}
     assert masked[True] == [node not in path for node in nodes]
     assert masked[False] == [node in valuable and node != answer for node in nodes]
-    assert ggpo_keep(graph, answer, True, more, nodes) == [not one for one in masked[True]]
-    assert ggpo_keep(other, answer, False, valuable, nodes) == [not one for one in masked[False]]
+    assert ggpo_keep(graph, answer, True, more, nodes) == [not is_masked for is_masked in masked[True]]
+    assert ggpo_keep(other, answer, False, valuable, nodes) == [not is_masked for is_masked in masked[False]]
 
 
 # A failure's mask is node by node.
@@ -116,11 +116,11 @@ def test_masking_a_search_leaves_its_parents_and_children_alone(graph: Graph, va
     nodes, answer = list(graph), list(graph)[-1]
     assume(node != answer)
     with_it, without = (
-        ggpo_keep(graph, answer, False, found, nodes) for found in (valuable | {node}, valuable - {node})
+        ggpo_keep(graph, answer, False, finds, nodes) for finds in (valuable | {node}, valuable - {node})
     )
-    assert {name for name, one, other in zip(nodes, with_it, without, strict=True) if one != other} == {node} & set(
-        nodes
-    )
+    assert {name for name, before, after in zip(nodes, with_it, without, strict=True) if before != after} == {
+        node
+    } & set(nodes)
 
 
 # The verdict decides the mask, not the shaped reward.
@@ -164,7 +164,7 @@ def test_the_mask_is_recomputed_from_a_stored_run(success: bool):
 def test_without_anything_to_mask_ggpo_is_gspo_over_segments():
     chain = {"root": [], "a": ["root"], "b": ["a"], "answer": ["b"]}
     segments = ["a", "b", "answer"]
-    keep = [one for r in (True, False, False) for one in ggpo_keep(chain, "answer", r, set(), segments)]
+    keep = [is_kept for r in (True, False, False) for is_kept in ggpo_keep(chain, "answer", r, set(), segments)]
     batch = random_batch()
     mine = outcome(batch | {"keep": torch.tensor(keep)}, ALGORITHMS["ggpo"])
     baseline = outcome(batch | {"keep": torch.ones(9)}, ALGORITHMS["gspo_segments"])
@@ -180,11 +180,11 @@ def test_without_graph_and_mask_the_plain_algorithms_are_left(ratio: str, kl: fl
     new = batch["logp_new"].clone().requires_grad_()
     objective = torch.zeros((), dtype=torch.float64)
     for row, advantage in enumerate(batch["advantages"]):
-        said = batch["token_mask"][row]
-        delta = (new[row] - batch["logp_old"][row])[said]
+        spoken = batch["token_mask"][row]
+        delta = (new[row] - batch["logp_old"][row])[spoken]
         weight = delta.mean().exp() if ratio == "geo" else delta.exp()
         term = torch.minimum(weight * advantage, weight.clamp(0.8, 1.2) * advantage)
-        gap = (batch["logp_reference"][row] - new[row])[said]
+        gap = (batch["logp_reference"][row] - new[row])[spoken]
         objective = objective + (term - kl * (gap.exp() - gap - 1)).mean() / 9
     objective.backward()
     value, gradient = outcome(batch, wide(ratio, kl=kl))
@@ -259,8 +259,8 @@ def test_dead_ends_of_winners_are_not_reinforced_nor_good_searches_of_losers_pun
     def change(keep: torch.Tensor) -> torch.Tensor:
         theta = torch.zeros(3, 2, dtype=torch.float64, requires_grad=True)
         logp = torch.log_softmax(theta, 1)
-        said = logp[states, actions].unsqueeze(1)
-        policy_loss(said, said.detach(), advantage, torch.ones(6, 1), keep, clip_low=0.2, clip_high=0.2).backward()
+        chosen = logp[states, actions].unsqueeze(1)
+        policy_loss(chosen, chosen.detach(), advantage, torch.ones(6, 1), keep, clip_low=0.2, clip_high=0.2).backward()
         assert theta.grad is not None
         return torch.log_softmax(theta.detach() - 0.5 * theta.grad, 1) - logp.detach()
 
@@ -278,7 +278,9 @@ def test_the_golden_group_from_its_graphs(masked: bool, ratio: str, denominator:
         ({"root": [], "s": ["root"], "answer": ["s"]}, False, ["s", "answer"]),
         ({"root": [], "answer": ["root"]}, False, ["answer"]),
     ]
-    keep = [not masked or one for graph, r, nodes in runs for one in ggpo_keep(graph, "answer", r, {"s"}, nodes)]
+    keep = [
+        not masked or is_kept for graph, r, nodes in runs for is_kept in ggpo_keep(graph, "answer", r, {"s"}, nodes)
+    ]
     theta = torch.tensor([0.1, -0.1, 0.0], dtype=torch.float64, requires_grad=True)
     batch = golden_batch(theta) | {"keep": torch.tensor(keep)}
     counts = Counts.of(batch["token_mask"], batch["keep"])
@@ -293,8 +295,8 @@ def test_the_golden_group_from_its_graphs(masked: bool, ratio: str, denominator:
 # Energy rises with score, with recency, and with each child, which need not hold a picture.
 def test_energy_rises_with_score_age_and_children():
     def energy(memory: MemoryGraph, node: str = "a", **rates: float) -> float:
-        found = energies(memory, **({"decay": 0.1, "feedback": 0.3} | rates))
-        return next(one.energy for one in found if one.node_id == node)
+        items = energies(memory, **({"decay": 0.1, "feedback": 0.3} | rates))
+        return next(item.energy for item in items if item.node_id == node)
 
     by_score = [energy(graph_of(("a", ("root",), (score,)), ("b", ("a",), (3,)))) for score in range(1, 6)]
     assert by_score == sorted(set(by_score))
@@ -329,14 +331,14 @@ def test_scaling_every_score_leaves_the_budgets(values: list[float], scale: floa
         pixel_budgets([ItemEnergy("a", n, value, value * by) for n, value in enumerate(values)], 10**6)
         for by in (1.0, scale)
     )
-    assert all(abs(one.pixels - other.pixels) <= 1 for one, other in zip(plain, scaled, strict=True))
+    assert all(abs(item.pixels - scaled_item.pixels) <= 1 for item, scaled_item in zip(plain, scaled, strict=True))
 
 
 # Equals keep the order of nodes and items.
 def test_of_equals_the_earlier_node_and_item_is_kept():
     memory = graph_of(("b", ("root",), (3, 3)), ("a", ("root",), (3, 3)))
     best = strongest(energies(memory, decay=0.0, feedback=0.3), 3)
-    assert [(one.node_id, one.index) for one in best] == [("b", 0), ("b", 1), ("a", 0)]
+    assert [(item.node_id, item.index) for item in best] == [("b", 0), ("b", 1), ("a", 0)]
 
 
 # What is sent has whole patches and at most its budget; no minimum enlarges it after the cut.
@@ -344,9 +346,9 @@ def test_of_equals_the_earlier_node_and_item_is_kept():
 @pytest.mark.parametrize("total", [0, 2_000, 30_000, 500_000])
 def test_the_pixels_that_are_sent_are_within_budget(family: FamilyName, total: int):
     patch = FAMILIES[family].patch
-    kept = pixel_budgets(strongest(energies(GOLDEN_GRAPH, decay=0.1, feedback=0.3), 5), total)
-    budgets = {f"{one.node_id}#{one.index + 1}": one.pixels for one in kept}
-    views = remembered_views(GOLDEN_GRAPH, kept, FAMILIES[family])
+    allotments = pixel_budgets(strongest(energies(GOLDEN_GRAPH, decay=0.1, feedback=0.3), 5), total)
+    budgets = {f"{allotment.node_id}#{allotment.index + 1}": allotment.pixels for allotment in allotments}
+    views = remembered_views(GOLDEN_GRAPH, allotments, FAMILIES[family])
     assert set(views) == {name for name, pixels in budgets.items() if pixels >= patch**2}
     for raw in ((40, 30), (700, 500), (90, 1500)):
         png = io.BytesIO()

@@ -67,14 +67,14 @@ def parts_of(algorithm: Algorithm, new: torch.Tensor = NEW, keep: torch.Tensor =
 def test_presets_have_the_numbers_of_their_papers(
     name: str, ratio: Ratio, clips: tuple[float, float], denominator: Denominator, credit: Credit, kl: float
 ):
-    found = preset(name)
-    assert (found.ratio, found.clip_low, found.clip_high) == (ratio, *clips)
-    assert (found.denominator, found.credit, found.kl) == (denominator, credit, kl)
-    assert found.cited_elements is (name == "ggpo_cited")
-    assert found.normalize_std is (name != "dr_grpo")
-    assert found.dynamic_sampling is (name == "dapo")
-    assert (found.budget is not None) is (name == "dr_grpo")
-    assert (found.entropy, found.truncate) == (0.0, None)
+    algorithm = preset(name)
+    assert (algorithm.ratio, algorithm.clip_low, algorithm.clip_high) == (ratio, *clips)
+    assert (algorithm.denominator, algorithm.credit, algorithm.kl) == (denominator, credit, kl)
+    assert algorithm.cited_elements is (name == "ggpo_cited")
+    assert algorithm.normalize_std is (name != "dr_grpo")
+    assert algorithm.dynamic_sampling is (name == "dapo")
+    assert (algorithm.budget is not None) is (name == "dr_grpo")
+    assert (algorithm.entropy, algorithm.truncate) == (0.0, None)
 
 
 def test_dapo_with_equal_clips_is_grpo_over_tokens():
@@ -215,7 +215,7 @@ def test_kl_and_entropy_are_masked_like_the_policy_term(name: str):
         def spoilt(tensor: torch.Tensor) -> torch.Tensor:
             return tensor if junk is None else torch.where(out, torch.full_like(tensor, junk), tensor)
 
-        new, entropy = (spoilt(one).clone().requires_grad_() for one in (NEW, ENTROPY))
+        new, entropy = (spoilt(values).clone().requires_grad_() for values in (NEW, ENTROPY))
         parts = loss(
             new,
             spoilt(OLD),
@@ -307,8 +307,8 @@ def test_workers_that_share_their_counts_have_the_gradient_of_one(ratio: str, de
             for mine in workers
             for start in range(0, len(mine["keep"]), micro)
         ]
-        assert math.fsum(one for one, _ in parts) == pytest.approx(value, abs=1e-14)
-        assert torch.allclose(torch.cat([one for _, one in parts]), gradient, rtol=0, atol=1e-14)
+        assert math.fsum(share for share, _ in parts) == pytest.approx(value, abs=1e-14)
+        assert torch.allclose(torch.cat([part for _, part in parts]), gradient, rtol=0, atol=1e-14)
     alone = torch.cat([outcome(mine, algorithm)[1] / 2 for mine in workers])
     assert not torch.allclose(alone, gradient, rtol=0, atol=1e-3), "the mean of workers' means is another loss"
 
@@ -340,6 +340,6 @@ def test_the_kl_term_is_masked_and_vanishes_where_policies_agree():
 # The order of trajectories and groups is nothing to the loss.
 def test_the_order_of_a_batch_does_not_matter():
     batch, order = random_batch(), torch.randperm(9, generator=torch.Generator().manual_seed(1))
-    (value, gradient), (other, shuffled) = (outcome(one, wide(kl=0.1)) for one in (batch, rows_of(batch, order)))
+    (value, gradient), (other, shuffled) = (outcome(rows, wide(kl=0.1)) for rows in (batch, rows_of(batch, order)))
     assert other == pytest.approx(value, abs=1e-14)
     assert torch.allclose(shuffled, gradient[order], rtol=0, atol=1e-14)

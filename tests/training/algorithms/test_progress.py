@@ -17,8 +17,8 @@ from vrag_ray.types import VragError
 def run(reward: float, *finds: int | None, gold: int = 2) -> CreditInput:
     """A segment for each of ``finds``: the gold page that its search brought, or None."""
     nodes = [f"n{number}" for number in range(len(finds))]
-    found = {node: {page} for node, page in zip(nodes, finds, strict=True) if page is not None}
-    return CreditInput(reward, nodes, found, gold)
+    gold_found = {node: {page} for node, page in zip(nodes, finds, strict=True) if page is not None}
+    return CreditInput(reward, nodes, gold_found, gold)
 
 
 SUCCESS = run(1.0, 1, None, 2, None)
@@ -44,29 +44,31 @@ def test_annotated_groups_do_not_lend_their_credit_to_others() -> None:
     among = progress_advantages([*GROUPS, bare])
     alone = progress_advantages(GROUPS)
     assert all(
-        torch.equal(a, b) for one, two in zip(among[:3], alone, strict=True) for a, b in zip(one, two, strict=True)
+        torch.equal(a, b)
+        for first, second in zip(among[:3], alone, strict=True)
+        for a, b in zip(first, second, strict=True)
     )
 
 
 def test_with_one_group_and_trace_one_each_segment_gets_the_reward_less_the_others_mean() -> None:
     group = GROUPS[0]
     [advantages] = progress_advantages([group], trace=1.0, recall_weight=0.0, normalize_std=False)
-    for one, credited in zip(group, advantages, strict=True):
-        others = (sum(other.reward for other in group) - one.reward) / 3
-        assert torch.allclose(credited, torch.full_like(credited, one.reward - others))
+    for episode, credited in zip(group, advantages, strict=True):
+        others = (sum(other.reward for other in group) - episode.reward) / 3
+        assert torch.allclose(credited, torch.full_like(credited, episode.reward - others))
 
 
 def test_with_trace_one_an_advantage_is_what_came_less_what_was_to_be_expected() -> None:
-    rewards = torch.tensor([[one.reward for one in group] for group in GROUPS], dtype=torch.float64)
+    rewards = torch.tensor([[episode.reward for episode in group] for group in GROUPS], dtype=torch.float64)
     values = state_values(GROUPS, rewards)
     credited = progress_advantages(GROUPS, trace=1.0, recall_weight=0.0, normalize_std=False)
     for number, group in enumerate(GROUPS):
-        for place, one in enumerate(group):
-            assert torch.allclose(credited[number][place], one.reward - values[number][place])
+        for place, episode in enumerate(group):
+            assert torch.allclose(credited[number][place], episode.reward - values[number][place])
 
 
 def test_values_of_a_group_do_not_know_its_own_rewards_but_through_the_others_mean() -> None:
-    rewards = torch.tensor([[one.reward for one in group] for group in GROUPS], dtype=torch.float64)
+    rewards = torch.tensor([[episode.reward for episode in group] for group in GROUPS], dtype=torch.float64)
     # The same sum over the others of run 0, dealt differently among them.
     dealt = rewards.clone()
     dealt[0, 1:] = torch.tensor([1.0, 0.0, 0.0])
@@ -77,8 +79,8 @@ def test_a_first_find_is_worth_more_than_the_dead_end_after_it_also_in_a_failure
     many = GROUPS * 4
     credited = progress_advantages(many, trace=0.0)
     for number, group in enumerate(many):
-        for place, one in enumerate(group):
-            if one is FAILURE:
+        for place, episode in enumerate(group):
+            if episode is FAILURE:
                 assert credited[number][place][0] > 0
                 assert credited[number][place][0] > credited[number][place][1]
 
@@ -86,29 +88,31 @@ def test_a_first_find_is_worth_more_than_the_dead_end_after_it_also_in_a_failure
 def test_the_order_of_groups_and_of_their_runs_changes_nothing() -> None:
     mixed = [list(reversed(group)) for group in reversed(GROUPS)]
     again = [list(reversed(group)) for group in reversed(progress_advantages(mixed))]
-    for one, two in zip(progress_advantages(GROUPS), again, strict=True):
-        assert all(torch.allclose(a, b) for a, b in zip(one, two, strict=True))
+    for first, second in zip(progress_advantages(GROUPS), again, strict=True):
+        assert all(torch.allclose(a, b) for a, b in zip(first, second, strict=True))
 
 
 def test_runs_that_never_spoke_have_no_credit_and_spoil_none() -> None:
     silent = [run(0.0), run(0.0), run(0.0), run(0.0)]
     *spoken, none = progress_advantages([*GROUPS, silent], normalize_std=False)
-    assert [len(one) for one in none] == [0, 0, 0, 0]
-    for one, two in zip(progress_advantages(GROUPS, normalize_std=False), spoken, strict=True):
-        assert all(torch.allclose(a, b) for a, b in zip(one, two, strict=True))
+    assert [len(credit) for credit in none] == [0, 0, 0, 0]
+    for first, second in zip(progress_advantages(GROUPS, normalize_std=False), spoken, strict=True):
+        assert all(torch.allclose(a, b) for a, b in zip(first, second, strict=True))
 
 
 def test_normalising_divides_by_the_spread_of_the_batch() -> None:
     plain = progress_advantages(GROUPS, recall_weight=0.0, normalize_std=False)
     scaled = progress_advantages(GROUPS, recall_weight=0.0)
-    spread = torch.tensor([one.reward for group in GROUPS for one in group], dtype=torch.float64).std() + STD_FLOOR
-    for one, two in zip(plain, scaled, strict=True):
-        assert all(torch.allclose(a / spread, b) for a, b in zip(one, two, strict=True))
+    spread = (
+        torch.tensor([episode.reward for group in GROUPS for episode in group], dtype=torch.float64).std() + STD_FLOOR
+    )
+    for first, second in zip(plain, scaled, strict=True):
+        assert all(torch.allclose(a / spread, b) for a, b in zip(first, second, strict=True))
 
 
 def test_equal_rewards_credit_nothing() -> None:
     same = [[FAILURE, LOST], [LOST, LOST], [run(0.0), run(0.0)]]
-    assert not any(one.any() for group in progress_advantages(same, recall_weight=0.0) for one in group)
+    assert not any(credit.any() for group in progress_advantages(same, recall_weight=0.0) for credit in group)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +125,8 @@ def test_uneven_groups_and_odd_traces_are_refused(groups: list[list[CreditInput]
 
 
 def test_only_the_first_search_that_brings_a_gold_page_is_a_find() -> None:
-    found = {"n0": {1}, "n1": {1}, "n3": {1, 2}}
-    assert first_finds(found, ["n0", "n1", None, "n2", "n3"]) == {"n0", "n3"}
+    finds = {"n0": {1}, "n1": {1}, "n3": {1, 2}}
+    assert first_finds(finds, ["n0", "n1", None, "n2", "n3"]) == {"n0", "n3"}
 
 
 def test_a_shuffled_mask_keeps_its_size_by_verdict_and_spares_answers() -> None:
@@ -132,7 +136,7 @@ def test_a_shuffled_mask_keeps_its_size_by_verdict_and_spares_answers() -> None:
     seen = set()
     for seed in range(30):
         mixed = shuffled_keep(keeps, nodes, ["answer", None, "answer"], verdicts, Random(seed))
-        assert [len(one) for one in mixed] == [4, 2, 3]
+        assert [len(mask) for mask in mixed] == [4, 2, 3]
         assert mixed[0][3] is True
         assert mixed[2][2] is False
         assert sum(mixed[0]) + sum(mixed[2]) == 4

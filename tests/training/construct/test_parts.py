@@ -90,8 +90,8 @@ def test_the_turn_right_after_a_search_is_the_grounding_experts_and_all_others_t
     record = run_of(policy, protocol)
     assert (record.status, record.corrections) == (RunStatus.ANSWERED, 0)
     assert (len(plans.prompts), len(looks.prompts)) == (len(planner), 2)
-    said = [type(protocol.parse(exchange.reply).action) for exchange in policy.exchanges]
-    after = [said[number + 1] for number, kind in enumerate(said) if kind is AddSearchNode]
+    kinds = [type(protocol.parse(exchange.reply).action) for exchange in policy.exchanges]
+    after = [kinds[number + 1] for number, kind in enumerate(kinds) if kind is AddSearchNode]
     assert after == [Crop, Crop]
     assert policy.turns == Turns(planned=len(planner), grounded=2)
 
@@ -102,14 +102,14 @@ def test_the_order_to_crop_reaches_the_grounding_expert_alone_and_is_not_learnt(
 ) -> None:
     policy, plans, looks = experts(protocol, (SALES, DONE), [look], PER_MILLE)
     run_of(policy, protocol)
-    [told] = looks.chats
-    assert "look closer at what decides the question" in told[-1].text
-    assert "in thousandths of the picture" in told[-1].text
+    [chat] = looks.chats
+    assert "look closer at what decides the question" in chat[-1].text
+    assert "in thousandths of the picture" in chat[-1].text
     others = [message.text for chat in plans.chats for message in chat]
     learnt = [message.text for exchange in policy.exchanges for message in exchange.messages]
     assert not any("look closer at what decides" in text for text in others + learnt)
     # What is learnt is otherwise what was seen: the same pictures in the same places.
-    assert [len(message.parts) for message in policy.exchanges[1].messages][:-1] == [len(m.parts) for m in told][:-1]
+    assert [len(message.parts) for message in policy.exchanges[1].messages][:-1] == [len(m.parts) for m in chat][:-1]
 
 
 @pytest.mark.parametrize("protocol", [TAGS, GRAPH], ids=["tags", "graph"])
@@ -117,19 +117,19 @@ def test_the_order_to_crop_reaches_the_grounding_expert_alone_and_is_not_learnt(
 def test_a_box_is_understood_in_the_grounding_experts_frame_and_kept_in_the_protocols(
     protocol: WireProtocol, frame: ModelFamily
 ) -> None:
-    wanted = Box(0.30, 0.40, 0.55, 0.62)
+    target = Box(0.30, 0.40, 0.55, 0.62)
     probe, _, _ = experts(protocol, (SALES, DONE), ["no crop"])
     run_of(probe, protocol)
     shown = next(part.png for message in probe.exchanges[1].messages for part in message.parts if hasattr(part, "png"))
     view = View(FULL_PAGE, size_of(shown))
-    look = Crop(information_id="Picture 1" if protocol is GRAPH else "", bbox=frame.codec.encode(wanted, view))
+    look = Crop(information_id="Picture 1" if protocol is GRAPH else "", bbox=frame.codec.encode(target, view))
     policy, _, _ = experts(protocol, (SALES, DONE), [look], frame)
     record = run_of(policy, protocol)
     [crop] = [event for event in record.events if isinstance(event, CropEvent)]
-    assert crop.place.bbox == pytest.approx(with_margin(wanted).as_tuple(), abs=0.004)
-    kept = protocol.parse(policy.exchanges[1].reply).action
-    assert isinstance(kept, Crop)
-    assert protocol.family.codec.decode(kept.bbox, view).as_tuple() == pytest.approx(wanted.as_tuple(), abs=0.004)
+    assert crop.place.bbox == pytest.approx(with_margin(target).as_tuple(), abs=0.004)
+    action = protocol.parse(policy.exchanges[1].reply).action
+    assert isinstance(action, Crop)
+    assert protocol.family.codec.decode(action.bbox, view).as_tuple() == pytest.approx(target.as_tuple(), abs=0.004)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_the_last_step_is_left_for_the_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "said", "reasoning", "kept"),
+    ("protocol", "reply", "reasoning", "expected"),
     [
         (TAGS, "Sure! <think> a\nb </think> so <search> x </search> ok", "", "<think>a\nb</think>\n<search>x</search>"),
         (TAGS, "<answer>7</answer>", "it says 7", "<think>it says 7</think>\n<answer>7</answer>"),
@@ -186,9 +186,9 @@ def test_the_last_step_is_left_for_the_answer() -> None:
     ],
 )
 def test_a_reply_is_kept_in_the_protocols_plain_form(
-    protocol: WireProtocol, said: str, reasoning: str, kept: str
+    protocol: WireProtocol, reply: str, reasoning: str, expected: str
 ) -> None:
-    assert plain_form(protocol, said, reasoning) == kept
+    assert plain_form(protocol, reply, reasoning) == expected
 
 
 pieces = st.lists(
@@ -218,9 +218,9 @@ pieces = st.lists(
 
 @settings(deadline=None)
 @given(pieces, pieces, st.sampled_from([TAGS, GRAPH]))
-def test_the_plain_form_means_what_was_said(said: str, reasoning: str, protocol: WireProtocol) -> None:
-    meant = protocol.parse(said.encode("utf-8", "replace").decode()).action
-    assert protocol.parse(plain_form(protocol, said, reasoning)).action == meant
+def test_the_plain_form_means_what_was_said(reply: str, reasoning: str, protocol: WireProtocol) -> None:
+    meant = protocol.parse(reply.encode("utf-8", "replace").decode()).action
+    assert protocol.parse(plain_form(protocol, reply, reasoning)).action == meant
 
 
 # What is kept -------------------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ mixes = st.sampled_from([("search",), ("crop", "search"), ("crop", "memorize", "
 shapes = st.lists(
     st.builds(Shape, st.text(min_size=1, max_size=6), st.integers(2, 5), mixes),
     max_size=40,
-    unique_by=lambda one: one.uid,
+    unique_by=lambda example: example.uid,
 )
 
 

@@ -50,18 +50,18 @@ def example(uid: str) -> Example:
 class Minds:
     """The experts, who answer by the uid in the question. ``asked`` counts calls by uid and model."""
 
-    asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     refuses: bool = True
     together: threading.Barrier | None = None
     held: threading.Event | None = None
 
     def __call__(self, body: Body, _: int) -> Say | str:
-        told = texts_of(body)
-        uid = told[0].rpartition("(")[2].partition(")")[0]
-        self.asked[uid, body["model"]] += 1
+        texts = texts_of(body)
+        uid = texts[0].rpartition("(")[2].partition(")")[0]
+        self.requests[uid, body["model"]] += 1
         if body["model"] == GROUNDER:
             return "<think>The table.</think><bbox>[40, 80, 300, 240]</bbox>"
-        if any(text.endswith("</search>") for text in told):
+        if any(text.endswith("</search>") for text in texts):
             return f"<think>It says so.</think><answer>{16 if uid == 'wrong' else 15}</answer>"
         if uid == "outage" and self.refuses:
             return Say(status=401)
@@ -69,7 +69,7 @@ class Minds:
             self.held.wait(HANGS_AFTER_S)
         if self.together is not None:
             self.together.wait()
-        if uid == "careless" and self.asked[uid, PLANNER] == 1:
+        if uid == "careless" and self.requests[uid, PLANNER] == 1:
             return "I shall search."
         return "<think>Search.</think><search>units sold by region</search>"
 
@@ -117,7 +117,7 @@ def test_what_is_kept_is_well_formed_and_judged_right_and_nothing_is_asked_twice
         assert (report.kept, report.skipped) == (2, 0)
         assert report.refused == {"a reply was refused": 1, "judged wrong": 1, "no verdict": 1}
         assert list(report.failed) == ["outage"] and "refuses (401)" in report.failed["outage"]
-        assert {one.uid for one in seen if not one.error and not one.refused} == {"right", "also right"}
+        assert {result.uid for result in seen if not result.error and not result.refused} == {"right", "also right"}
         # The judge is asked of what is well-formed only.
         assert {case_of(body)["question"].rpartition("(")[2][:-1] for body in at.judge.requests} == {
             "right",
@@ -125,15 +125,15 @@ def test_what_is_kept_is_well_formed_and_judged_right_and_nothing_is_asked_twice
             "unclear",
             "also right",
         }
-        first = Counter(at.minds.asked)
+        first = Counter(at.minds.requests)
         assert first["right", PLANNER] == 2 and first["right", GROUNDER] == 1
         assert first["outage", PLANNER] == 1
 
         at.minds.refuses = False
         mended, seen = at.run(*uids)
         assert (mended.kept, mended.skipped, mended.failed) == (1, 5, {})
-        assert [one.uid for one in seen] == ["outage"]
-        assert at.minds.asked - first == Counter({("outage", PLANNER): 2, ("outage", GROUNDER): 1})
+        assert [result.uid for result in seen] == ["outage"]
+        assert at.minds.requests - first == Counter({("outage", PLANNER): 2, ("outage", GROUNDER): 1})
         done, _ = at.run(*uids)
         assert (done.kept, done.skipped) == (0, 6)
 
@@ -203,12 +203,12 @@ def test_killed_and_started_again_it_asks_nothing_of_what_was_finished(tmp_path:
         driver.wait(timeout=HANGS_AFTER_S)
         held.set()
         assert finished == {"one", "two", "three"}
-        before = Counter(at.minds.asked)
+        before = Counter(at.minds.requests)
         assert before["held", PLANNER] == 1
 
         report = construct(load_examples(at.config.examples), at.config)
         assert (report.kept, report.skipped) == (1, 3)
-        assert {uid for uid, _ in at.minds.asked - before} == {"held"}
+        assert {uid for uid, _ in at.minds.requests - before} == {"held"}
         assert set(ConstructStore(at.config.output).chosen()) == {"one", "two", "held", "three"}
 
 
@@ -287,8 +287,8 @@ def test_the_model_learns_from_what_the_command_line_constructed(tmp_path: Path)
         save_examples(at.config.examples, [example("right"), example("wrong")])
         constructing = tmp_path / "construct.yaml"
         constructing.write_text(yaml.safe_dump(at.config.model_dump(mode="json")))
-        told = vrag("construct", "--config", str(constructing), "--export", str(tmp_path / "sft"))
-    assert f"trajectories: {tmp_path / 'sft'}" in told
+        output = vrag("construct", "--config", str(constructing), "--export", str(tmp_path / "sft"))
+    assert f"trajectories: {tmp_path / 'sft'}" in output
 
     form = ChatFormat(str(tmp_path / "model"))
     replies = read_replies(tmp_path / "sft", form, Pixels(form.processor).expand_image_tokens, 100_000).calls
@@ -306,12 +306,12 @@ def test_the_model_learns_from_what_the_command_line_constructed(tmp_path: Path)
         "epochs": 2,
     }
     learning.write_text(yaml.safe_dump(values))
-    told = vrag("sft", "--config", str(learning))
+    output = vrag("sft", "--config", str(learning))
     assert (
-        f"2 replies to learn from; 1 are left out, because with their prompts they have more than {shorter} t" in told
+        f"2 replies to learn from; 1 are left out, because with their prompts they have more than {shorter} t" in output
     )
     final = tmp_path / "runs/imitation/final"
-    assert told.splitlines()[-1] == f"trained model: {final}"
+    assert output.splitlines()[-1] == f"trained model: {final}"
     [line] = [json.loads(line) for line in (final.parent / "metrics.jsonl").read_text().splitlines()]
     # The loss is on the tokens of the replies alone.
     assert line["sft/tokens"] == sum(len(call.completion_ids) for call in replies if call.tokens <= shorter)

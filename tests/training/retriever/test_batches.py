@@ -19,8 +19,8 @@ def pairs(queries: int = 3) -> list[Pair]:
     ]
 
 
-def batches(found: list[Pair], *, batch: int = 3, queries: int = 2, hard_negatives: int = 0) -> Batches:
-    return Batches(found, batch=batch, queries=queries, hard_negatives=hard_negatives, seed=1)
+def batches(pairs: list[Pair], *, batch: int = 3, queries: int = 2, hard_negatives: int = 0) -> Batches:
+    return Batches(pairs, batch=batch, queries=queries, hard_negatives=hard_negatives, seed=1)
 
 
 def test_an_epoch_has_every_passage_once_and_the_next_asks_other_queries():
@@ -29,9 +29,9 @@ def test_an_epoch_has_every_passage_once_and_the_next_asks_other_queries():
     first, second = ([made.of(step) for step in steps] for steps in ((0, 1), (2, 3)))
     for epoch in (first, second):
         assert {passage for batch in epoch for passage in batch.passages} == set(PASSAGES)
-    asked, later = ({query for batch in epoch for query in batch.queries} for epoch in (first, second))
-    assert len(asked) == len(later) == 12
-    assert not asked & later
+    earlier, later = ({query for batch in epoch for query in batch.queries} for epoch in (first, second))
+    assert len(earlier) == len(later) == 12
+    assert not earlier & later
     assert made.of(3) == batches(pairs(4)).of(3)
     assert [batch.passages for batch in first] != [batch.passages for batch in second]
 

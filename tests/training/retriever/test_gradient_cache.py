@@ -24,9 +24,9 @@ def loss(vectors: Tensor) -> Tensor:
 
 
 def gradients(model: nn.Module) -> list[Tensor]:
-    found = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    computed = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     model.zero_grad()
-    return [gradient.clone() for gradient in found]
+    return [gradient.clone() for gradient in computed]
 
 
 @pytest.mark.parametrize("size", [1, 5, 30])
@@ -47,11 +47,11 @@ def test_the_gradient_is_that_of_the_whole_batch(size: int):
     whole = loss(encode(contents))
     torch.autograd.backward(whole)
     expected = gradients(model)
-    assert max(float(one.abs().max()) for one in expected) > 0.1
+    assert max(float(gradient.abs().max()) for gradient in expected) > 0.1
     value = cached_backward([part(rows) for rows in torch.split(contents, size)], of_parts)
     assert value == pytest.approx(float(whole.detach()), abs=1e-12)
-    for one, other in zip(gradients(model), expected, strict=True):
-        assert torch.allclose(one, other, atol=1e-6, rtol=0)
+    for gradient, reference in zip(gradients(model), expected, strict=True):
+        assert torch.allclose(gradient, reference, atol=1e-6, rtol=0)
 
 
 def test_only_one_part_at_a_time_has_a_graph():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 pytest.importorskip("transformers", reason="NO TRANSFORMERS: retrievers are not trained here")
-from tests.support.retriever_material import LATE, asked, config_of, pages, questions, retriever_of, seen
+from tests.support.retriever_material import LATE, config_of, contents_of, pages, questions, retriever_of, seen
 from vrag_ray.embedding.base import Content
 from vrag_ray.training.retriever.config import LateConfig, RetrieverConfig, Scored
 from vrag_ray.training.retriever.inputs import Inputs, LateForm, SingleForm
@@ -25,7 +25,7 @@ def words(inputs: Inputs, tokenizer: object, row: int) -> str:
 def test_the_body_is_the_querys_own_words_and_the_pages_visual_tokens(model: Path):
     _, form = retriever_of(config_of(model))
     assert isinstance(form, LateForm)
-    queries = form.inputs(asked(4), queries=True)
+    queries = form.inputs(contents_of(4), queries=True)
     for row, text in enumerate(questions(4)):
         assert words(queries, form._tokenizer, row) == text
     shown = form.inputs(seen(3), queries=False)
@@ -46,7 +46,7 @@ def test_a_word_that_the_prompt_has_too_is_found_where_the_query_begins(model: P
 
 def test_all_scores_what_is_no_padding(model: Path):
     _, form = retriever_of(config_of(model, late=ALL))
-    inputs = form.inputs(asked(3), queries=True)
+    inputs = form.inputs(contents_of(3), queries=True)
     assert torch.equal(inputs.scored, inputs.tensors["attention_mask"].bool())
     assert not bool(inputs.scored.all())
 
@@ -63,7 +63,7 @@ def test_single_vectors_do_not_depend_on_their_neighbours(folder: Path):
 def same_alone_and_together(config: RetrieverConfig) -> None:
     retriever, form = retriever_of(config)
     with torch.no_grad():
-        for contents, queries in ((asked(4), True), (seen(3), False)):
+        for contents, queries in ((contents_of(4), True), (seen(3), False)):
             together = retriever(form.inputs(contents, queries=queries))[0]
             for row, content in enumerate(contents):
                 alone = retriever(form.inputs([content], queries=queries))[0]
@@ -77,7 +77,7 @@ def test_late_vectors_are_those_of_transformers_own_call(model: Path):
     retriever, form = retriever_of(config_of(model, late=ALL))
     processor = form._processor  # type: ignore[attr-defined]
     with torch.no_grad():
-        mine = retriever(form.inputs(asked(3), queries=True))[0]
+        mine = retriever(form.inputs(contents_of(3), queries=True))[0]
         theirs = retriever.model(**processor.process_queries(text=list(questions(3)))).embeddings
         assert torch.allclose(mine.values[mine.scored], theirs[mine.scored], atol=1e-6)
 
@@ -92,7 +92,7 @@ def test_a_single_vector_is_the_last_tokens_state(folder: Path):
     ids = torch.tensor([form._tokenizer(prompt)["input_ids"]])
     with torch.no_grad():
         state = retriever.model.model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[0, -1]
-        mine = retriever(form.inputs(asked(1), queries=True))[0]
+        mine = retriever(form.inputs(contents_of(1), queries=True))[0]
     assert mine.values.shape == (1, 1, len(state))
     assert torch.allclose(mine.values[0, 0], state / state.norm(), atol=1e-6)
 
@@ -109,6 +109,6 @@ def test_token_counts_are_those_of_the_inputs(folder: Path):
     late = None if "qwen3" in folder.name else ALL
     config: RetrieverConfig = config_of(folder, late=late)
     _, form = retriever_of(config)
-    for content, queries in ((asked(3)[2], True), (seen(1)[0], False)):
+    for content, queries in ((contents_of(3)[2], True), (seen(1)[0], False)):
         width = form.inputs([content], queries=queries).tensors["input_ids"].shape[1]
         assert 0 <= form.tokens(content) - width <= 2 + 80 * (late is None)

@@ -32,10 +32,10 @@ def some(contents: int, tokens: int, dim: int, seed: int) -> Vectors:
 def by_hand(queries: Vectors, passages: Vectors) -> Tensor:
     rows = [
         [
-            sum(max(float(q @ p) for p in page[shown]) for q in query[asked]) / int(asked.sum())
+            sum(max(float(q @ p) for p in page[shown]) for q in query[mask]) / int(mask.sum())
             for page, shown in zip(*passages, strict=True)
         ]
-        for query, asked in zip(*queries, strict=True)
+        for query, mask in zip(*queries, strict=True)
     ]
     return torch.tensor(rows, dtype=torch.float64)
 
@@ -80,8 +80,8 @@ def test_a_passage_that_is_no_negative_gets_no_gradient():
 def test_a_likely_answer_is_left_out_but_never_the_target():
     scores = torch.tensor([[0.5, 0.55, 0.65, 0.1], [0.2, 0.9, 0.3, 0.9]])
     everything = torch.ones_like(scores, dtype=torch.bool)
-    kept = without_likely_answers(scores, torch.tensor([0, 1]), everything, margin=0.1)
-    assert kept.tolist() == [[True, True, False, True], [True, True, True, True]]
+    candidates = without_likely_answers(scores, torch.tensor([0, 1]), everything, margin=0.1)
+    assert candidates.tolist() == [[True, True, False, True], [True, True, True, True]]
     nothing = torch.zeros_like(everything)
     assert without_likely_answers(scores, torch.tensor([0, 1]), nothing, 0.0).tolist() == [
         [True, False, False, False],

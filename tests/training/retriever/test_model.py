@@ -81,9 +81,11 @@ def test_what_an_embedder_has_to_know_is_written_and_read_again(model: Path, qwe
     }
     assert scored_of(config_of(tmp_path, late=None), str(tmp_path)) is Scored.BODY
     assert scored_of(config_of(model, late=None), str(model)) is Scored.ALL
-    told = config_of(qwen3, late=None, query_instruction="Find the mosaic", max_pixels=64 * 64)
-    processor = load_processor(told, str(qwen3), given="it")
-    write_embedding_file(tmp_path, load_retriever(told, str(qwen3), given="it").config, processor, told, str(qwen3))
+    embedder_config = config_of(qwen3, late=None, query_instruction="Find the mosaic", max_pixels=64 * 64)
+    processor = load_processor(embedder_config, str(qwen3), given="it")
+    write_embedding_file(
+        tmp_path, load_retriever(embedder_config, str(qwen3), given="it").config, processor, embedder_config, str(qwen3)
+    )
     again = config_of(tmp_path, late=None)
     assert instructions_of(again, str(tmp_path)) == ("Find the mosaic.", "Represent the user's input.")
     assert spec_of(processor, again, str(tmp_path)).max_pixels == 64 * 64

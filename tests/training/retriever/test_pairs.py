@@ -55,13 +55,13 @@ def test_rated_runs_of_the_service_are_pairs_of_question_and_page(tmp_path: Path
     def run(uid: str, **meta: object) -> dict[str, object]:
         return {"uid": uid, "query": f"question {uid}", "reference_answer": "42", "meta_info": meta}
 
-    found = read_pairs(
+    pairs = read_pairs(
         written(tmp_path, run("a", file_name="r.pdf", reference_page=[2, 5]), run("b", source_type="feedback")),
         collection=True,
     )
     pages = (Item(doc="r.pdf", page=2), Item(doc="r.pdf", page=5))
-    assert found == Pairs((Pair(Item("question a"), pages),), left_out=1)
-    assert str(found) == "1 queries to learn from; 1 rated runs are left out, because no page of theirs is known"
+    assert pairs == Pairs((Pair(Item("question a"), pages),), left_out=1)
+    assert str(pairs) == "1 queries to learn from; 1 rated runs are left out, because no page of theirs is known"
 
 
 @pytest.mark.parametrize(

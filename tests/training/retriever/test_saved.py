@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 pytest.importorskip("transformers", reason="NO TRANSFORMERS: retrievers are not trained here")
-from tests.support.retriever_material import LATE, asked, config_of, retriever_of, seen
+from tests.support.retriever_material import LATE, config_of, contents_of, retriever_of, seen
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, Embedding
 from vrag_ray.embedding.registry import space_embedder
@@ -36,15 +36,15 @@ def saved(config: RetrieverConfig, folder: Path) -> tuple[Retriever, Form, Embed
 
 
 def assert_agree(retriever: Retriever, form: Form, embedder: Embedder) -> None:
-    words = [*asked(4), Content(text="表 2023")]
+    words = [*contents_of(4), Content(text="表 2023")]
     for contents, queries in ((words, True), (seen(3), False)):
         with torch.no_grad():
             trained = retriever(form.inputs(contents, queries=queries))[0]
         embed = embedder.embed_queries if queries else embedder.embed_passages
-        for row, found in enumerate(embed(contents)):
-            assert isinstance(found, Embedding), found
+        for row, embedded in enumerate(embed(contents)):
+            assert isinstance(embedded, Embedding), embedded
             expected = trained.values[row][trained.scored[row]].numpy()
-            np.testing.assert_allclose(in_order(found.vectors), in_order(expected), atol=1e-5, rtol=0)
+            np.testing.assert_allclose(in_order(embedded.vectors), in_order(expected), atol=1e-5, rtol=0)
 
 
 def in_order(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -39,13 +39,13 @@ def stepped(config: RetrieverConfig, folder: Path) -> tuple[dict[str, float], Gr
     names = {id(parameter): name for name, parameter in retriever.model.named_parameters()}
     ranks = Collectives()
     optimizer = Optimizer(retriever.model, config.optimizer, 10, ranks)
-    found: Gradients = {}
+    gradients: Gradients = {}
 
     def keep(stepping: torch.optim.Optimizer, *_: object) -> None:
         for group in stepping.param_groups:
             for parameter in group["params"]:
                 gradient = parameter.grad
-                found[names[id(parameter)]] = (
+                gradients[names[id(parameter)]] = (
                     gradient.full_tensor() if isinstance(gradient, DTensor) else gradient.clone()
                 )
 
@@ -55,7 +55,7 @@ def stepped(config: RetrieverConfig, folder: Path) -> tuple[dict[str, float], Gr
             measured = step(batch_in(folder), read, form, retriever, optimizer, ranks, config)
     finally:
         hook.remove()
-    return measured, found
+    return measured, gradients
 
 
 def config_for(model: Path, *, tokens: int = 1 << 16, sharded: bool = False, **values: object) -> RetrieverConfig:
@@ -105,8 +105,8 @@ def on_this_rank(folder: Path, *, model: Path) -> list[tuple[dict[str, float], G
 def test_two_workers_take_the_step_of_one_whole_and_sharded(on_two_ranks: TwoRanks, model: Path, tmp_path: Path):
     written_pairs(tmp_path, 6, negatives=[0])
     alone, gradients = stepped(config_for(model), tmp_path)
-    for found in on_two_ranks(partial(on_this_rank, model=model), tmp_path):
-        for measured, others in found:
+    for steps in on_two_ranks(partial(on_this_rank, model=model), tmp_path):
+        for measured, others in steps:
             assert measured["retriever/loss"] == pytest.approx(alone["retriever/loss"], abs=1e-4)
             assert measured["retriever/grad_norm"] == pytest.approx(alone["retriever/grad_norm"], rel=1e-3)
             assert apart(others, gradients) < 1e-3

@@ -26,8 +26,8 @@ class Run:
 
     def __init__(self, config: RetrieverConfig, pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.config = config
-        found = read_pairs(pairs, collection=False).pairs
-        self.batches = Batches(found, batch=4, queries=1, hard_negatives=1, seed=config.seed)
+        loaded = read_pairs(pairs, collection=False).pairs
+        self.batches = Batches(loaded, batch=4, queries=1, hard_negatives=1, seed=config.seed)
         self.checkpoint: train.Checkpoint | None = None
         monkeypatch.setattr(train, "get_checkpoint", lambda: self.checkpoint)
 

@@ -50,10 +50,10 @@ def reward(record: RunRecord, scorer: str = "exact_match", gold: Sequence[GoldPl
 
 def test_the_parts_come_from_what_the_run_did_and_the_mix_is_vrag_rls() -> None:
     record = record_of(MUSEUM, KEEP, SALES, KEEP, AddAnswerNode(parent_ids=("sales",), answer="15"))
-    found = reward(record, gold=[REPORT])
-    assert (found.answer, found.format, found.success) == (1.0, 1.0, True)
-    assert 0 < found.retrieval < 1
-    assert found.total == pytest.approx(0.7 + 0.2 * found.retrieval + 0.1)
+    graded = reward(record, gold=[REPORT])
+    assert (graded.answer, graded.format, graded.success) == (1.0, 1.0, True)
+    assert 0 < graded.retrieval < 1
+    assert graded.total == pytest.approx(0.7 + 0.2 * graded.retrieval + 0.1)
     assert RewardWeights() == VRAG_RL_WEIGHTS
 
 
@@ -89,8 +89,8 @@ def test_what_a_run_says_in_the_policys_place_is_no_answer() -> None:
     assert record.status is RunStatus.MAX_STEPS and record.answer
     assert own_answer(record) == ""
     with judge_stub(lambda _, __: "<judge>True</judge>") as stub:
-        found = judge_of(stub.base_url, record)
-        assert (found.total, found.success, stub.requests) == (0.0, False, [])
+        graded = judge_of(stub.base_url, record)
+        assert (graded.total, graded.success, stub.requests) == (0.0, False, [])
 
 
 def judge_of(base_url: str, record: RunRecord) -> Reward:
@@ -110,8 +110,8 @@ def test_a_judge_decides_where_it_is_asked_to() -> None:
 
 
 def test_an_answer_without_a_search_earns_nothing_and_may_still_be_right() -> None:
-    found = reward(record_of(AddAnswerNode(parent_ids=("root",), answer="15")))
-    assert (found.total, found.format, found.success) == (0.0, 0.0, True)
+    graded = reward(record_of(AddAnswerNode(parent_ids=("root",), answer="15")))
+    assert (graded.total, graded.format, graded.success) == (0.0, 0.0, True)
 
 
 def test_a_judge_must_be_given() -> None:
@@ -153,8 +153,8 @@ HERE = "tests.training.rewards.test_grader"
 
 
 def test_a_function_of_ones_own_scores_the_answer() -> None:
-    found = reward(answered("15"), f"{HERE}:shortest", [REPORT])
-    assert (found.answer, found.retrieval, found.success) == (1.0, 1.0, True)
+    graded = reward(answered("15"), f"{HERE}:shortest", [REPORT])
+    assert (graded.answer, graded.retrieval, graded.success) == (1.0, 1.0, True)
     assert reward(answered("15"), f"{HERE}:shortest", []).answer == 0.25
 
 
@@ -218,10 +218,10 @@ def asks(file_name: str, page: int = 1, uid: str = "u7") -> Example:
 def test_gold_pages_are_found_by_the_names_of_files() -> None:
     plan = document("file:///data/My%20plan.pdf", "upload:ab-0/copy.pdf")
     chart = document("s3://bucket/100%25.png", kind=DocumentKind.IMAGE, units=1)
-    found = resolve_gold(
+    places = resolve_gold(
         [asks("My plan.pdf", 3, "a"), asks("old/copy.pdf", 1, "b"), asks("100%25.png", 1, "c")], [plan, chart]
     )
-    assert keys(found) == {"a": [(plan.doc_id, "p3")], "b": [(plan.doc_id, "p1")], "c": [(chart.doc_id, "p1")]}
+    assert keys(places) == {"a": [(plan.doc_id, "p3")], "b": [(plan.doc_id, "p1")], "c": [(chart.doc_id, "p1")]}
 
 
 def keys(gold: Mapping[str, Sequence[GoldPlace]]) -> dict[str, list[Page]]:
@@ -229,12 +229,12 @@ def keys(gold: Mapping[str, Sequence[GoldPlace]]) -> dict[str, list[Page]]:
 
 
 def test_gold_pages_keep_their_order_and_may_be_missing() -> None:
-    one, two = document("file:///x/one.pdf"), document("file:///x/two.pdf")
+    first, second = document("file:///x/one.pdf"), document("file:///x/two.pdf")
     gold = (GoldPage(file_name="two.pdf", page=2), GoldPage(file_name="one.pdf"))
     both = Example(uid="a", question="q", answers=("a",), gold=gold)
     none = Example(uid="b", question="q", answers=("a",))
-    found = resolve_gold([both, none], [one, two])
-    assert keys(found) == {"a": [(two.doc_id, "p2"), (one.doc_id, "p1")], "b": []}
+    places = resolve_gold([both, none], [first, second])
+    assert keys(places) == {"a": [(second.doc_id, "p2"), (first.doc_id, "p1")], "b": []}
 
 
 def test_the_boxes_of_gold_pages_travel_with_them() -> None:
@@ -249,7 +249,7 @@ def test_the_boxes_of_gold_pages_travel_with_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "problem"),
+    ("example", "problem"),
     [
         (asks("none.pdf"), "'none.pdf' is not in the collection"),
         (asks("twice.pdf"), "'twice.pdf' is the name of 2 documents"),
@@ -258,7 +258,7 @@ def test_the_boxes_of_gold_pages_travel_with_them() -> None:
         (asks("torn.pdf"), "'torn.pdf' could not be read by ingest"),
     ],
 )
-def test_a_gold_page_that_is_not_there_is_an_error_that_names_example_and_file(wanted: Example, problem: str) -> None:
+def test_a_gold_page_that_is_not_there_is_an_error_that_names_example_and_file(example: Example, problem: str) -> None:
     documents = [
         document("file:///x/plan.pdf"),
         document("file:///x/twice.pdf"),
@@ -267,7 +267,7 @@ def test_a_gold_page_that_is_not_there_is_an_error_that_names_example_and_file(w
         document("file:///x/torn.pdf", status=DocumentStatus.ERROR),
     ]
     with pytest.raises(VragError, match=f"example 'u7': gold file {problem}"):
-        resolve_gold([wanted], documents)
+        resolve_gold([example], documents)
 
 
 def test_two_examples_of_one_uid_are_refused() -> None:

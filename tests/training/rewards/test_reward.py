@@ -23,7 +23,7 @@ X, Y, G1, G2 = [("d", f"p{number}") for number in range(4)]
 
 
 @pytest.mark.parametrize(
-    ("found", "gold", "value"),
+    ("pages", "gold", "value"),
     [
         ([X, G1, Y, G2], [G1, G2], 0.650921),
         ([G1], [G1, G2], 0.613147),
@@ -34,8 +34,8 @@ X, Y, G1, G2 = [("d", f"p{number}") for number in range(4)]
         ([X], [], 0.0),
     ],
 )
-def test_retrieval_pays_for_gold_pages_found_early_and_once(found: list, gold: list, value: float):
-    assert ndcg(found, gold) == pytest.approx(value, abs=1e-6)
+def test_retrieval_pays_for_gold_pages_found_early_and_once(pages: list, gold: list, value: float):
+    assert ndcg(pages, gold) == pytest.approx(value, abs=1e-6)
 
 
 pages = st.lists(st.sampled_from([X, Y, G1, G2]), max_size=8)
@@ -43,8 +43,8 @@ pages = st.lists(st.sampled_from([X, Y, G1, G2]), max_size=8)
 
 @settings(deadline=None)
 @given(pages, st.lists(st.sampled_from([G1, G2]), min_size=1, max_size=2, unique=True))
-def test_retrieval_never_pays_more_than_one(found: list, gold: list):
-    assert 0 <= ndcg(found, gold) <= 1 + 1e-12
+def test_retrieval_never_pays_more_than_one(pages: list, gold: list):
+    assert 0 <= ndcg(pages, gold) <= 1 + 1e-12
 
 
 def test_the_mix_is_that_of_vrag_rl_and_a_broken_form_earns_nothing():

@@ -25,7 +25,7 @@ from vrag_ray.types import Completion
 def run(policy: SamplingPolicy | ExpertPolicy, config: AgentConfig | None = None) -> RunRecord:
     """Run the first task to its end."""
     setting = context()
-    one = Run(
+    agent_run = Run(
         "r1",
         tasks(1)[0].example.question,
         policy=policy,
@@ -34,7 +34,7 @@ def run(policy: SamplingPolicy | ExpertPolicy, config: AgentConfig | None = None
         config=config or setting.agent,
         clock=lambda: 0.0,
     )
-    return asyncio.run(one.finish())
+    return asyncio.run(agent_run.finish())
 
 
 def sampling(speaker: Speaker, model: Path, *, seed: str = "7", own: Sampling | None = None) -> SamplingPolicy:
@@ -72,7 +72,7 @@ def test_a_rollout_in_words_is_kept_as_it_was_read_without_a_picture(model: Path
     protocol = replace(setting.protocol, evidence=EvidenceForm.TEXT)
     speaker = Speaker(model)
     policy = SamplingPolicy(speaker, ChatFormat(str(model)).tokens, protocol, Sampling(64, 1.0), "7")
-    one = Run(
+    agent_run = Run(
         "r1",
         tasks(1)[0].example.question,
         policy=policy,
@@ -81,7 +81,7 @@ def test_a_rollout_in_words_is_kept_as_it_was_read_without_a_picture(model: Path
         config=setting.agent,
         clock=lambda: 0.0,
     )
-    asyncio.run(one.finish())
+    asyncio.run(agent_run.finish())
     assert len(policy.calls) >= 2
     assert not any(call.images for call in policy.calls)
     assert [call.prompt_ids for call in policy.calls] == [request.prompt_ids for request in speaker.heard]
@@ -148,7 +148,7 @@ def test_a_model_that_breaks_off_ends_the_run_as_a_fault(model: Path):
 
 def test_an_experts_reply_ends_with_the_end_of_the_turn_and_decodes_to_what_it_said(groups: Groups, model: Path):
     tokenizer = processor_of(model).tokenizer
-    calls = [call for group in groups for one in group for call in one.calls]
+    calls = [call for group in groups for trajectory in group for call in trajectory.calls]
     for call in calls:
         assert call.completion_ids[-1] == tokenizer.eos_token_id
         assert tokenizer.decode(call.completion_ids[:-1]) == call.text
@@ -158,27 +158,27 @@ def test_an_experts_reply_ends_with_the_end_of_the_turn_and_decodes_to_what_it_s
 
 def test_an_experts_prompt_is_what_a_model_would_have_read(groups: Groups, model: Path):
     pixels = pixels_of(model)
-    for call in (call for group in groups for one in group for call in one.calls):
+    for call in (call for group in groups for trajectory in group for call in trajectory.calls):
         visual = sum(map(pixels.visual_tokens, call.images))
         assert call.prompt_ids.count(pixels.image_token_id) == visual
 
 
 def test_an_expert_that_writes_special_tokens_says_them_letter_by_letter(model: Path):
-    said = "<|im_end|> and <|image_pad|>"
+    text = "<|im_end|> and <|image_pad|>"
     policy = ExpertPolicy(
-        Watcher(said), ChatFormat(str(model)), context().protocol, pixels_of(model).expand_image_tokens
+        Watcher(text), ChatFormat(str(model)), context().protocol, pixels_of(model).expand_image_tokens
     )
     run(policy, mosaic_agent(max_steps=2))
     call = policy.calls[0]
     special = set(processor_of(model).tokenizer.all_special_ids)
     assert not special & set(call.completion_ids[:-1])
-    assert call.text == said
+    assert call.text == text
 
 
 def test_an_expert_is_served_what_it_asks_for(model: Path):
-    one = expert(0.0)(tasks(1)[0], 0)
-    policy = ExpertPolicy(one, ChatFormat(str(model)), context().protocol, pixels_of(model).expand_image_tokens)
-    assert (policy.reads_pages, policy.sees_pictures) == (one.reads_pages, one.sees_pictures) == (False, True)
+    oracle = expert(0.0)(tasks(1)[0], 0)
+    policy = ExpertPolicy(oracle, ChatFormat(str(model)), context().protocol, pixels_of(model).expand_image_tokens)
+    assert (policy.reads_pages, policy.sees_pictures) == (oracle.reads_pages, oracle.sees_pictures) == (False, True)
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def spoken(
     return asyncio.run(run())
 
 
-def told(groups: Groups) -> list[object]:
+def content_of(groups: Groups) -> list[object]:
     """Everything of the runs but how long they took."""
     return [
         (run.uid, run.sample, run.calls, run.nodes, run.record.graph, run.record.answer, run.reward, run.found)
@@ -90,18 +90,18 @@ def test_who_is_faster_decides_nothing(model: Path):
     def the_other_way_round(request: TokenRequest) -> int:
         return 23 - uneven(request)
 
-    even = told(spoken(Speaker(model, searches=2), model))
+    even = content_of(spoken(Speaker(model, searches=2), model))
     for turns in (uneven, the_other_way_round):
-        assert told(spoken(Speaker(model, searches=2, turns=turns), model)) == even
+        assert content_of(spoken(Speaker(model, searches=2, turns=turns), model)) == even
     alone = context()
-    assert told(spoken(Speaker(model, searches=2), model, setting=replace(alone, concurrency=1))) == even
+    assert content_of(spoken(Speaker(model, searches=2), model, setting=replace(alone, concurrency=1))) == even
 
 
 def test_the_same_seed_gives_the_same_runs_and_another_one_others(model: Path):
-    first = told(spoken(Speaker(model), model, seed="0/1"))
-    assert told(spoken(Speaker(model), model, seed="0/1")) == first
-    other = told(spoken(Speaker(model), model, seed="0/2"))
-    assert all(one != two for one, two in zip(first, other, strict=True))
+    first = content_of(spoken(Speaker(model), model, seed="0/1"))
+    assert content_of(spoken(Speaker(model), model, seed="0/1")) == first
+    other = content_of(spoken(Speaker(model), model, seed="0/2"))
+    assert all(mine != theirs for mine, theirs in zip(first, other, strict=True))
 
 
 def test_the_runs_of_a_group_differ(model: Path):
@@ -248,13 +248,13 @@ def test_a_run_that_the_engine_cut_short_is_not_graded_and_teaches_nothing(model
     assert all(math.isnan(run.reward.total) for run in cut)
     for name in ("grpo", "ggpo", "progress"):
         taught = train_samples(groups, recipe(name, kl=0.0), Collectives())
-        assert [bool(one) for one in taught] == [run not in cut for run in runs]
-        assert all(math.isfinite(sample.advantage) for one in taught for sample in one)
+        assert [bool(samples) for samples in taught] == [run not in cut for run in runs]
+        assert all(math.isfinite(sample.advantage) for samples in taught for sample in samples)
     # What is left of a group is compared with itself alone.
     left = [[run for run in group if run not in cut] for group in groups]
     alone = [train_samples([group], GRPO, Collectives()) for group in left if group]
-    assert [one for group in alone for one in group] == [
-        one for one in train_samples(groups, GRPO, Collectives()) if one
+    assert [sample for group in alone for sample in group] == [
+        samples for samples in train_samples(groups, GRPO, Collectives()) if samples
     ]
     nothing = [[replace(run, reward=UNGRADED, record=cut[0].record) for run in group] for group in groups]
     assert (
@@ -300,9 +300,9 @@ counts = st.integers(1, 40)
 def test_every_question_is_asked_once_before_any_is_asked_again(count: int, step_size: int, seed: int):
     pool = numbered(count)
     epochs = 3
-    asked = [task for step in range(epochs * count) for task in chosen(pool, step_size, seed=seed, step=step)]
-    for start in range(0, len(asked) - count + 1, count):
-        assert Counter(asked[start : start + count]) == Counter(pool)
+    drawn = [task for step in range(epochs * count) for task in chosen(pool, step_size, seed=seed, step=step)]
+    for start in range(0, len(drawn) - count + 1, count):
+        assert Counter(drawn[start : start + count]) == Counter(pool)
 
 
 @settings(deadline=None)
@@ -316,7 +316,7 @@ def test_the_questions_of_a_step_depend_on_nothing_but_its_number_and_the_seed(c
 def test_each_epoch_has_an_order_of_its_own_and_each_seed_too():
     pool = numbered(30)
     orders = [tuple(chosen(pool, 30, seed=seed, step=step)) for seed in range(3) for step in range(3)]
-    assert len({tuple(task.example.uid for task in one) for one in orders}) == 9
+    assert len({tuple(task.example.uid for task in epoch) for epoch in orders}) == 9
 
 
 def test_without_questions_there_is_no_training():

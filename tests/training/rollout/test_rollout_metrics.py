@@ -52,8 +52,8 @@ def endless() -> Trajectory:
 
 
 def test_every_number_is_what_it_says():
-    found = rollout_metrics([[success(), failure()]], Collectives(), GGPO)
-    assert found == pytest.approx(
+    metrics = rollout_metrics([[success(), failure()]], Collectives(), GGPO)
+    assert metrics == pytest.approx(
         {
             "reward/mean": 0.45,
             "reward/success": 0.5,
@@ -87,47 +87,47 @@ def test_every_number_is_what_it_says():
 
 
 def test_what_the_mask_would_take_is_told_of_algorithms_without_one_too():
-    found = rollout_metrics([[success(), failure()]], Collectives(), recipe("gspo_segments"))
-    assert (found["masked/positive"], found["masked/negative"]) == pytest.approx((1 / 3, 1 / 3))
-    assert (found["kept/positive"], found["kept/negative"]) == (1.0, 1.0)
+    metrics = rollout_metrics([[success(), failure()]], Collectives(), recipe("gspo_segments"))
+    assert (metrics["masked/positive"], metrics["masked/negative"]) == pytest.approx((1 / 3, 1 / 3))
+    assert (metrics["kept/positive"], metrics["kept/negative"]) == (1.0, 1.0)
     half = rollout_metrics([[success(), failure()]], Collectives(), recipe("ggpo", credit="ggpo_positive"))
     assert (half["kept/positive"], half["kept/negative"]) == pytest.approx((2 / 3, 1.0))
 
 
 def test_groups_that_teach_nothing_are_counted():
-    found = rollout_metrics([[success(), failure()], [endless(), endless()]], Collectives(), GGPO)
-    assert found["reward/equal_groups"] == 0.5
-    assert found["reward/solved_once"] == 0.5
-    assert found["run/answered"] == 0.5
-    assert found["run/invalid"] == pytest.approx((0 + 1 + 1 + 1) / (5 + 5 + 3 + 3))
+    metrics = rollout_metrics([[success(), failure()], [endless(), endless()]], Collectives(), GGPO)
+    assert metrics["reward/equal_groups"] == 0.5
+    assert metrics["reward/solved_once"] == 0.5
+    assert metrics["run/answered"] == 0.5
+    assert metrics["run/invalid"] == pytest.approx((0 + 1 + 1 + 1) / (5 + 5 + 3 + 3))
 
 
 def test_a_mean_of_nothing_is_left_out():
-    found = rollout_metrics([[endless()]], Collectives(), GGPO)
-    assert not {"graph/parents_of_answer", "graph/ancestors_share", "masked/positive", "kept/positive"} & set(found)
-    assert found["masked/negative"] == 0.0
+    metrics = rollout_metrics([[endless()]], Collectives(), GGPO)
+    assert not {"graph/parents_of_answer", "graph/ancestors_share", "masked/positive", "kept/positive"} & set(metrics)
+    assert metrics["masked/negative"] == 0.0
     assert rollout_metrics([], Collectives(), GGPO) == {"length/reply_max": 0.0, "rollout/engine_limited": 0.0}
 
 
 def test_runs_that_the_engine_cut_short_are_counted_and_in_no_mean_of_rewards():
     cut = endless()
     cut = replace(cut, record=cut.record.model_copy(update={"engine_limited": True}), reward=UNGRADED)
-    found = rollout_metrics([[success(), cut], [cut, cut]], Collectives(), GGPO)
-    assert (found["rollout/engine_limited"], found["rollout/engine_limited_share"]) == (3.0, 0.75)
-    assert (found["reward/mean"], found["reward/success"]) == (PAID.total, 1.0)
-    assert (found["reward/solved_once"], found["run/turns"]) == (1.0, (5 + 3 * 3) / 4)
-    assert "masked/negative" not in found
+    metrics = rollout_metrics([[success(), cut], [cut, cut]], Collectives(), GGPO)
+    assert (metrics["rollout/engine_limited"], metrics["rollout/engine_limited_share"]) == (3.0, 0.75)
+    assert (metrics["reward/mean"], metrics["reward/success"]) == (PAID.total, 1.0)
+    assert (metrics["reward/solved_once"], metrics["run/turns"]) == (1.0, (5 + 3 * 3) / 4)
+    assert "masked/negative" not in metrics
     nothing = rollout_metrics([[cut, cut]], Collectives(), GGPO)
     assert not any(name.startswith("reward/") for name in nothing)
 
 
 def test_runs_of_an_expert_have_every_number(groups: Groups):
-    found = rollout_metrics(groups, Collectives(), GGPO)
+    metrics = rollout_metrics(groups, Collectives(), GGPO)
     runs = [run for group in groups for run in group]
-    assert found["run/turns"] == pytest.approx(sum(len(run.calls) for run in runs) / len(runs))
-    assert found["reward/success"] == pytest.approx(sum(run.reward.success for run in runs) / len(runs))
-    assert 0 < found["kept/positive"] < 1
-    assert found["run/crops"] > 0
+    assert metrics["run/turns"] == pytest.approx(sum(len(run.calls) for run in runs) / len(runs))
+    assert metrics["reward/success"] == pytest.approx(sum(run.reward.success for run in runs) / len(runs))
+    assert 0 < metrics["kept/positive"] < 1
+    assert metrics["run/crops"] > 0
 
 
 def test_cited_elements_are_logged_for_questions_with_gold_boxes():
@@ -135,8 +135,8 @@ def test_cited_elements_are_logged_for_questions_with_gold_boxes():
         replace(run, reward=replace(run.reward, grounding=value, grounded=True))
         for run, value in ((success(), 0.75), (failure(), 0.25))
     ]
-    found = rollout_metrics([[*boxed, failure()], [endless()]], Collectives(), GGPO)
-    assert found["reward/grounding"] == 0.5
+    metrics = rollout_metrics([[*boxed, failure()], [endless()]], Collectives(), GGPO)
+    assert metrics["reward/grounding"] == 0.5
     assert "reward/grounding" not in rollout_metrics([[success()]], Collectives(), GGPO)
 
 
@@ -146,18 +146,18 @@ def of_source(name: str, *runs: Trajectory) -> list[Trajectory]:
 
 def test_success_and_reward_are_told_of_each_set_that_the_examples_come_from():
     slides, books = of_source("slidevqa_test", success(), success(), failure()), of_source("mmlongdoc", failure())
-    found = rollout_metrics([slides, books, [endless()]], Collectives(), GGPO)
-    assert found["success/slidevqa_test"] == pytest.approx(2 / 3)
-    assert found["mean_reward/slidevqa_test"] == pytest.approx(0.6)
-    assert (found["success/mmlongdoc"], found["mean_reward/mmlongdoc"]) == (0.0, 0.0)
-    assert found["reward/success"] == pytest.approx(2 / 5), "what names no set counts here"
-    assert sum(name.startswith("success/") for name in found) == 2
+    metrics = rollout_metrics([slides, books, [endless()]], Collectives(), GGPO)
+    assert metrics["success/slidevqa_test"] == pytest.approx(2 / 3)
+    assert metrics["mean_reward/slidevqa_test"] == pytest.approx(0.6)
+    assert (metrics["success/mmlongdoc"], metrics["mean_reward/mmlongdoc"]) == (0.0, 0.0)
+    assert metrics["reward/success"] == pytest.approx(2 / 5), "what names no set counts here"
+    assert sum(name.startswith("success/") for name in metrics) == 2
 
 
 def test_a_kind_of_the_same_name_as_a_set_is_another_number():
     runs = [replace(success(), kind="slides"), *of_source("slides", failure())]
-    found = rollout_metrics([runs], Collectives(), GGPO)
-    assert (found["success_by_kind/slides"], found["success/slides"]) == (1.0, 0.0)
+    metrics = rollout_metrics([runs], Collectives(), GGPO)
+    assert (metrics["success_by_kind/slides"], metrics["success/slides"]) == (1.0, 0.0)
 
 
 FIRST_RANK = [of_source("slides", success(), failure())]

@@ -62,9 +62,9 @@ def test_floats_come_back_to_the_last_bit(tmp_path_factory: pytest.TempPathFacto
 def test_what_one_file_has_of_a_picture_is_one_copy(runs: list[Trajectory], tmp_path: Path):
     write_trajectories(tmp_path / "step.parquet", runs)
     shown = [png for run in runs for call in run.calls for png in call.images]
-    kept = parquet.read_table(images_of(tmp_path / "step.parquet"))["png"].to_pylist()
+    stored = parquet.read_table(images_of(tmp_path / "step.parquet"))["png"].to_pylist()
     assert len(shown) > 2 * len(set(shown))
-    assert sorted(kept) == sorted(set(shown))
+    assert sorted(stored) == sorted(set(shown))
 
 
 def test_calls_without_a_run_come_back_exactly(tmp_path: Path):

@@ -50,7 +50,7 @@ def test_a_local_storage_is_absolute_and_is_the_one_of_ray_train(storage: str, f
     run.create()
     run.write("metrics.jsonl", b"{}")
     context = RunConfig(name="run", storage_path=place).storage_context
-    assert sorted(one.name for one in Path(context.experiment_fs_path).iterdir() if one.name[0] != ".") == [
+    assert sorted(path.name for path in Path(context.experiment_fs_path).iterdir() if path.name[0] != ".") == [
         "metrics.jsonl"
     ]
     assert run.uri("final") == f"{place}/run/final"

@@ -43,8 +43,8 @@ def written(folder: Path, *rows: object, name: str = "sft.json") -> Path:
     return folder / name
 
 
-def told(file: Path) -> list[tuple[Message, ...]]:
-    return [one.messages for one in read_conversations(file)]
+def chats_of(file: Path) -> list[tuple[Message, ...]]:
+    return [conversation.messages for conversation in read_conversations(file)]
 
 
 def test_what_was_exported_comes_back_to_the_last_bit(tmp_path: Path) -> None:
@@ -54,25 +54,26 @@ def test_what_was_exported_comes_back_to_the_last_bit(tmp_path: Path) -> None:
     write_sharegpt(tmp_path, [[first, Exchange(more, "two")], [first]])
     file = sharegpt_file(tmp_path)
     assert file == tmp_path / "sft.json"
-    assert told(file) == [*conversations([first, Exchange(more, "two")]), *conversations([first])]
-    assert [one.where for one in read_conversations(file)] == [f"{file}: row 1", f"{file}: row 2"]
+    assert chats_of(file) == [*conversations([first, Exchange(more, "two")]), *conversations([first])]
+    assert [conversation.where for conversation in read_conversations(file)] == [f"{file}: row 1", f"{file}: row 2"]
 
 
 def test_a_file_without_a_description_is_read_by_the_names_in_it(tmp_path: Path) -> None:
-    expected = told(written(tmp_path, ROW))
+    expected = chats_of(written(tmp_path, ROW))
     assert [message.role.value for message in expected[0]] == ["user", "assistant"] * 2
     theirs = [
-        {"from": {"user": "human", "assistant": "gpt"}[one["role"]], "value": one["content"]} for one in ROW["messages"]
+        {"from": {"user": "human", "assistant": "gpt"}[message["role"]], "value": message["content"]}
+        for message in ROW["messages"]
     ]
     row = {"conversations": theirs, "images": ROW["images"], "system": "", "tools": "", "id": 7}
-    assert told(written(tmp_path, row, name="llama.json")) == expected
+    assert chats_of(written(tmp_path, row, name="llama.json")) == expected
     lines = tmp_path / "lines.jsonl"
     lines.write_text(f"{json.dumps(ROW)}\n{json.dumps(ROW)}\n\n")
-    assert told(lines) == expected * 2
+    assert chats_of(lines) == expected * 2
 
 
 def test_a_system_prompt_may_stand_beside_the_messages(tmp_path: Path) -> None:
-    [chat] = told(written(tmp_path, ROW | {"system": "Use tools."}))
+    [chat] = chats_of(written(tmp_path, ROW | {"system": "Use tools."}))
     assert chat[0] == Message.of(Role.SYSTEM, "Use tools.")
 
 
@@ -83,19 +84,19 @@ def test_names_are_those_of_the_description(tmp_path: Path) -> None:
     tags = {"role_tag": "who", "content_tag": "says", "user_tag": "me", "assistant_tag": "it"}
     info = {"mine": {"file_name": "mine.json", "formatting": "sharegpt", "columns": columns, "tags": tags}}
     (tmp_path / INFO).write_text(json.dumps(info))
-    assert told(file) == [(Message.of(Role.USER, ImagePart(picture()), "?"), Message.of(Role.ASSISTANT, "red"))]
+    assert chats_of(file) == [(Message.of(Role.USER, ImagePart(picture()), "?"), Message.of(Role.ASSISTANT, "red"))]
     row["talk"][0]["who"] = "them"
     with pytest.raises(DataError, match=r"mine\.json: row 1: talk\.0\.who: 'them' is none of me, it, system"):
-        told(written(tmp_path, row, name="mine.json"))
+        chats_of(written(tmp_path, row, name="mine.json"))
     row["talk"][0] = {"who": "me"}
     with pytest.raises(DataError, match=r"mine\.json: row 1: talk\.0\.says: Field required"):
-        told(written(tmp_path, row, name="mine.json"))
+        chats_of(written(tmp_path, row, name="mine.json"))
 
 
 def test_a_picture_of_another_form_becomes_png_at_its_own_size(tmp_path: Path) -> None:
     file = written(tmp_path, ROW | {"images": [str(tmp_path / "b.jpg")]})
     (tmp_path / "b.jpg").write_bytes(picture("JPEG", (84, 56)))
-    [chat] = told(file)
+    [chat] = chats_of(file)
     [shown] = [part for message in chat for part in message.parts if isinstance(part, ImagePart)]
     assert shown.png.startswith(b"\x89PNG") and size_of(shown.png) == Size(84, 56)
 
@@ -122,14 +123,14 @@ def test_a_picture_of_another_form_becomes_png_at_its_own_size(tmp_path: Path) -
 )
 def test_a_bad_row_is_named_with_file_row_and_field(row: object, problem: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=rf"sft\.json: row 2: {problem}"):
-        told(written(tmp_path, ROW, row))
+        chats_of(written(tmp_path, ROW, row))
 
 
 def test_a_picture_that_was_cut_off_is_named(tmp_path: Path) -> None:
     file = written(tmp_path, ROW)
     (tmp_path / "images/a.png").write_bytes(picture()[:60])
     with pytest.raises(DataError, match=r"row 1: images: .*a\.png is no picture"):
-        told(file)
+        chats_of(file)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_a_file_that_is_none_is_named(name: str, content: str, problem: str, tmp
     file = written(tmp_path, ROW)
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=problem):
-        told(file if name == INFO else tmp_path / name)
+        chats_of(file if name == INFO else tmp_path / name)
 
 
 def test_a_folder_means_its_one_file(tmp_path: Path) -> None:

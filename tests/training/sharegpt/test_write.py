@@ -53,11 +53,11 @@ def test_a_run_of_tags_is_one_chat_as_the_policy_saw_it(tmp_path: Path) -> None:
     exchanges, _ = exchanges_of(TagsProtocol(), SEARCH, Crop(bbox=(10, 20, 300, 200)), ANSWER)
     [row], exported = written(tmp_path, exchanges)
     assert [message["role"] for message in row["messages"]] == ["user", "assistant"] * 3
-    said = [message["content"] for message in row["messages"]]
-    assert said[0].endswith("What was North in 2022?")
-    assert said[1] == "<think></think>\n<search>units sold by region</search>"
-    assert said[2] == said[4] == "<image>"
-    assert said[3] == "<think></think>\n<bbox>[10, 20, 300, 200]</bbox>"
+    contents = [message["content"] for message in row["messages"]]
+    assert contents[0].endswith("What was North in 2022?")
+    assert contents[1] == "<think></think>\n<search>units sold by region</search>"
+    assert contents[2] == contents[4] == "<image>"
+    assert contents[3] == "<think></think>\n<bbox>[10, 20, 300, 200]</bbox>"
     sizes = [size_in(tmp_path, name) for name in row["images"]]
     assert sizes == [Size(*size) for size in pictures_in(exchanges[-1].messages)]
     assert exported == Exported(conversations=1, images=2, largest_pixels=max(size.pixels for size in sizes))
@@ -96,8 +96,8 @@ def test_a_box_means_the_same_region_of_the_page_in_the_export_as_in_the_run(
     view = View(FULL_PAGE, Size(*pictures_in(first[1].messages)[0]))
     # ``tags`` has no word for which picture is meant: it is the last one.
     names = [f"Picture {number + 1}" if protocol.rules.names_nodes else "" for number in range(crops)]
-    wanted = [Crop(information_id=name, bbox=codec.encode(TARGET, view)) for name in names]
-    exchanges, record = exchanges_of(protocol, SEARCH, *wanted, ANSWER)
+    crop_actions = [Crop(information_id=name, bbox=codec.encode(TARGET, view)) for name in names]
+    exchanges, record = exchanges_of(protocol, SEARCH, *crop_actions, ANSWER)
     places = [event.place.bbox for event in record.events if isinstance(event, CropEvent)]
 
     rows, _ = written(tmp_path, exchanges)
@@ -133,7 +133,7 @@ def test_the_same_picture_is_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         ("a page that says <image> twice: <image>", "a page that says < image> twice: < image>"),
         ("<video> and <audio>", "< video> and < audio>"),
@@ -142,8 +142,8 @@ def test_the_same_picture_is_one_file(tmp_path: Path) -> None:
         ("<<image>>", "<< image>>"),
     ],
 )
-def test_words_forge_no_placeholder_and_no_special_token(text: str, kept: str) -> None:
-    assert content_of(Message.of(Role.USER, text)) == kept
+def test_words_forge_no_placeholder_and_no_special_token(text: str, expected: str) -> None:
+    assert content_of(Message.of(Role.USER, text)) == expected
 
 
 pieces = st.lists(
@@ -156,9 +156,9 @@ pieces = st.lists(
 @given(pieces)
 def test_there_are_as_many_placeholders_as_pictures_however_text_is_cut(parts: list[str | bytes]) -> None:
     message = Message.of(Role.USER, *[ImagePart(part) if isinstance(part, bytes) else part for part in parts])
-    told = content_of(message)
-    assert told.count("<image>") == sum(isinstance(part, bytes) for part in parts)
-    assert "<|im_end|>" not in told
+    content = content_of(message)
+    assert content.count("<image>") == sum(isinstance(part, bytes) for part in parts)
+    assert "<|im_end|>" not in content
 
 
 def test_a_reply_forges_none_either(tmp_path: Path) -> None:

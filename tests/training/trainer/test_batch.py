@@ -72,7 +72,7 @@ def test_a_picture_that_many_prompts_show_is_read_once(calls: list[Call], model:
     assert len(batch.grids) == len(different)
     assert len(batch.pixels) == int(batch.grids.prod(dim=1).sum())
     assert [different[place] for place in batch.shown.tolist()] == shown
-    each = [pixels.patches([one])[0].values for one in different]
+    each = [pixels.patches([picture])[0].values for picture in different]
     assert torch.equal(batch.pixels, torch.cat(each))
 
 
@@ -89,8 +89,8 @@ def test_a_literal_image_token_in_a_text_stands_for_no_picture(model: Path):
         chat = ChatRequest((Message.of(Role.USER, before, ImagePart(seen), after),))
         return Call(pixels.expand_image_tokens(form.tokens(chat)[0], (seen,)), (seen,), (7,))
 
-    told = call(f"it reads {IMAGE_PAD}{IMAGE_PAD}", f"and then {IMAGE_PAD}")
-    batch = batch_of([told, call("it reads", "and then")], model)
+    literal = call(f"it reads {IMAGE_PAD}{IMAGE_PAD}", f"and then {IMAGE_PAD}")
+    batch = batch_of([literal, call("it reads", "and then")], model)
     assert batch.is_image.sum(dim=1).tolist() == [pixels.visual_tokens(seen)] * 2
 
 
@@ -118,8 +118,8 @@ def test_a_page_that_says_image_token_is_retrieved_and_learnt_from_like_any_othe
 def test_pictures_and_image_tokens_that_do_not_match_are_refused(calls: list[Call], model: Path):
     seeing = next(call for call in calls if call.images)
     wide = pixels_of(model).visual_tokens(seeing.images[0])
-    told = wide * len(seeing.images)
-    with pytest.raises(VragError, match=f"{told} image tokens for pictures of {told - wide} visual tokens"):
+    tokens = wide * len(seeing.images)
+    with pytest.raises(VragError, match=f"{tokens} image tokens for pictures of {tokens - wide} visual tokens"):
         batch_of([replace(seeing, images=seeing.images[1:])], model)
 
 
@@ -158,4 +158,4 @@ def test_the_same_sizes_give_the_same_parts(sizes: list[list[int]], budget: int)
 @given(sizes, budgets)
 def test_groups_of_like_length_come_together(sizes: list[list[int]], budget: int):
     longest = [[max(sizes[number]) for number in part] for part in parts(sizes, budget)]
-    assert all(min(one) >= max(other) for one, other in pairwise(longest))
+    assert all(min(group) >= max(following) for group, following in pairwise(longest))

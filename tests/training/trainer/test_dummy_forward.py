@@ -31,8 +31,8 @@ def two_steps(folder: Path, *, model: Path, sharded: bool) -> list[Update]:
         scorer, optimizer, pixels_of(model), ranks, pad_id=pad_of(model), tokens_per_batch=512, reference=reference
     )
     runs = list(read_trajectories(folder / "runs.parquet"))
-    found = taught([runs[at : at + 2] for at in range(0, len(runs), 2)], GRPO)
-    own = found if ranks.size == 1 else (found[:-1], found[-1:])[ranks.rank]
+    samples = taught([runs[at : at + 2] for at in range(0, len(runs), 2)], GRPO)
+    own = samples if ranks.size == 1 else (samples[:-1], samples[-1:])[ranks.rank]
     return learner.update([own, own], GRPO)
 
 
@@ -45,10 +45,10 @@ def test_a_rank_with_less_to_do_takes_part_in_all_passes_of_model_and_reference(
         for number, run in enumerate(group)
     ]
     write_trajectories(tmp_path / "runs.parquet", runs)
-    one, other = on_two_ranks(partial(two_steps, model=model, sharded=True), tmp_path)
+    first, second = on_two_ranks(partial(two_steps, model=model, sharded=True), tmp_path)
     alone = two_steps(tmp_path, model=model, sharded=False)
-    assert one == other
-    for mine, whole in zip(one, alone, strict=True):
+    assert first == second
+    for mine, whole in zip(first, alone, strict=True):
         for name, value in asdict(mine).items():
             assert value == pytest.approx(getattr(whole, name), rel=1e-3, abs=1e-4), name
-    assert one[1].kl > 0
+    assert first[1].kl > 0

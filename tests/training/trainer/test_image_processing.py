@@ -35,10 +35,10 @@ def fresh(folder: Path) -> Pixels:
 def test_a_picture_is_cut_up_by_the_models_own_processor(folder: Path, size: tuple[int, int]):
     picture = noise_png(*size)
     own = AutoProcessor.from_pretrained(str(folder)).image_processor
-    wanted = own(images=[Image.open(io.BytesIO(picture)).convert("RGB")], return_tensors="pt")
+    expected = own(images=[Image.open(io.BytesIO(picture)).convert("RGB")], return_tensors="pt")
     patches = fresh(folder).patches([picture])[0]
-    assert torch.equal(patches.values, wanted["pixel_values"])
-    assert [patches.grid] == [tuple(row) for row in wanted["image_grid_thw"].tolist()]
+    assert torch.equal(patches.values, expected["pixel_values"])
+    assert [patches.grid] == [tuple(row) for row in expected["image_grid_thw"].tolist()]
 
 
 @BOTH
@@ -48,10 +48,10 @@ def test_a_prompt_is_widened_as_the_models_own_processor_widens_it(folder: Path)
     text = f"<|im_start|>user\nWhat {picture}{picture} and {picture}?<|im_end|>\n"
     pngs = tuple(noise_png(*size) for size in SIZES[2:5])
     images = [Image.open(io.BytesIO(png)).convert("RGB") for png in pngs]
-    wanted = processor(text=[text], images=images)["input_ids"][0]
+    expected = processor(text=[text], images=images)["input_ids"][0]
     pixels = fresh(folder)
     wide = pixels.expand_image_tokens(tuple(processor.tokenizer(text)["input_ids"]), pngs)
-    assert wide == tuple(wanted)
+    assert wide == tuple(expected)
     assert wide.count(pixels.image_token_id) == sum(map(pixels.visual_tokens, pngs)) > 3
 
 

@@ -69,9 +69,9 @@ def one_step(
     return update, gradients
 
 
-def same(one: Update, other: Update) -> None:
-    for name, value in asdict(one).items():
-        assert value == pytest.approx(getattr(other, name), rel=1e-4, abs=1e-5), name
+def same(first: Update, second: Update) -> None:
+    for name, value in asdict(first).items():
+        assert value == pytest.approx(getattr(second, name), rel=1e-4, abs=1e-5), name
 
 
 # The gradient -------------------------------------------------------------------------------------------------------
@@ -83,9 +83,9 @@ def test_a_run_that_ended_before_its_first_reply_teaches_nothing_and_stops_nothi
 ):
     algorithm = without_kl(name)
     silent = replace(runs[0][1], calls=(), nodes=(), found={})
-    found = taught([[runs[0][0], silent]], algorithm)
-    assert all(one.calls for one in found)
-    update, _ = one_step(model, found, algorithm)
+    samples = taught([[runs[0][0], silent]], algorithm)
+    assert all(sample.calls for sample in samples)
+    update, _ = one_step(model, samples, algorithm)
     assert math.isfinite(update.loss)
     assert update.grad_norm > 0
 
@@ -139,23 +139,23 @@ def test_two_ranks_take_the_steps_of_one(
     alone["one rank only"] = [one_step(model, taught(half, RECIPES["dapo"]), RECIPES["dapo"])]
     assert first.keys() == second.keys() == alone.keys()
     for name, steps in alone.items():
-        for one, two, (update, gradients) in zip(first[name], second[name], steps, strict=True):
-            assert one[0] == two[0], f"{name}: ranks disagree"
-            assert all(torch.equal(one[1][weight], two[1][weight]) for weight in gradients), name
-            same(one[0], update)
-            assert apart(one[1], gradients) < 1e-3 if name == "two mini-batches" else CLOSE, name
+        for mine, theirs, (update, gradients) in zip(first[name], second[name], steps, strict=True):
+            assert mine[0] == theirs[0], f"{name}: ranks disagree"
+            assert all(torch.equal(mine[1][weight], theirs[1][weight]) for weight in gradients), name
+            same(mine[0], update)
+            assert apart(mine[1], gradients) < 1e-3 if name == "two mini-batches" else CLOSE, name
 
 
 # A masked segment is inert, whatever it holds.
 @pytest.mark.parametrize("denominator", ["all", "kept", "tokens"])
 def test_what_a_masked_segment_holds_changes_nothing(runs: Groups, model: Path, denominator: str):
     algorithm = recipe("ggpo", denominator=denominator)
-    found = taught(runs, algorithm)
-    seeing = next(call for one in found for call in one.calls if call.images)
+    samples = taught(runs, algorithm)
+    seeing = next(call for sample in samples for call in sample.calls if call.images)
     junk = replace(seeing, completion_ids=(9,) * 40, logprobs=(math.nan,) * 40)
-    other = [one if one.keep else replace(one, calls=(junk, junk)) for one in found]
-    assert sum(not one.keep for one in found) > 3
-    update, gradients = one_step(model, found, algorithm)
+    other = [sample if sample.keep else replace(sample, calls=(junk, junk)) for sample in samples]
+    assert sum(not sample.keep for sample in samples) > 3
+    update, gradients = one_step(model, samples, algorithm)
     odd, odds = one_step(model, other, algorithm)
     assert apart(odds, gradients) < CLOSE
     assert odd.loss == pytest.approx(update.loss, rel=CLOSE)
@@ -196,12 +196,12 @@ def test_what_paid_becomes_likelier_and_what_did_not_less_likely(runs: Groups, m
 @EVERY
 def test_the_first_step_on_a_batch_is_on_policy(runs: Groups, model: Path, name: str):
     algorithm = without_kl(name)
-    found = taught(runs, algorithm)
-    update, _ = one_step(model, found, algorithm)
+    samples = taught(runs, algorithm)
+    update, _ = one_step(model, samples, algorithm)
     assert (update.clip_low, update.clip_high) == (0.0, 0.0)
     if algorithm.denominator == "all":
-        wanted = -sum(one.advantage for one in found if one.keep) / len(found)
-        assert update.policy == pytest.approx(wanted, abs=CLOSE)
+        expected = -sum(sample.advantage for sample in samples if sample.keep) / len(samples)
+        assert update.policy == pytest.approx(expected, abs=CLOSE)
 
 
 def test_later_mini_batches_are_held_to_the_weights_that_sampled(runs: Groups, model: Path):
@@ -220,26 +220,28 @@ def test_later_mini_batches_are_held_to_the_weights_that_sampled(runs: Groups, m
 
 def _gradient(school: School, batch: Sequence[TrainSample], algorithm: Algorithm, model: Path) -> Gradients:
     """Of one whole batch, with the sampler's log-probs for the old ones."""
-    calls = [call for one in batch for call in one.calls]
-    lengths = [one.completion_tokens for one in batch]
+    calls = [call for sample in batch for call in sample.calls]
+    lengths = [sample.completion_tokens for sample in batch]
 
     def rows(values: torch.Tensor) -> torch.Tensor:
         return torch.nn.utils.rnn.pad_sequence(list(values.split(lengths)), batch_first=True)
 
     new = rows(school.scorer(collate(calls, pixels_of(model), pad_of(model))).logp)
     mask = rows(torch.ones(sum(lengths)))
-    keep = torch.tensor([one.keep for one in batch])
+    keep = torch.tensor([sample.keep for sample in batch])
     done = loss(
         new,
         rows(torch.tensor([value for call in calls for value in call.logprobs])),
-        torch.tensor([one.advantage for one in batch]),
+        torch.tensor([sample.advantage for sample in batch]),
         mask,
         keep,
         algorithm,
         counts=Counts.of(mask, keep),
     )
     torch.autograd.backward(done.total)
-    return {name: one.grad for name, one in school.scorer.model.named_parameters() if one.grad is not None}
+    return {
+        name: parameter.grad for name, parameter in school.scorer.model.named_parameters() if parameter.grad is not None
+    }
 
 
 def test_as_many_steps_are_taken_as_there_are_mini_batches_whatever_they_hold(runs: Groups, model: Path):
@@ -261,10 +263,10 @@ def test_a_kl_term_needs_a_reference(runs: Groups, model: Path):
 # There is no KL and no gradient of it where the policies agree.
 def test_a_reference_of_the_same_weights_pulls_nowhere(runs: Groups, model: Path):
     strong, none = recipe("grpo", kl=1.0), without_kl("grpo")
-    found = taught(runs, strong)
-    update, gradients = one_step(model, found, strong, reference=model)
+    samples = taught(runs, strong)
+    update, gradients = one_step(model, samples, strong, reference=model)
     assert update.kl == pytest.approx(0.0, abs=1e-7)
-    assert apart(gradients, one_step(model, found, none)[1]) < CLOSE
+    assert apart(gradients, one_step(model, samples, none)[1]) < CLOSE
 
 
 def test_a_reference_of_other_weights_pulls_every_kept_segment_and_no_masked_one(
@@ -272,17 +274,19 @@ def test_a_reference_of_other_weights_pulls_every_kept_segment_and_no_masked_one
 ):
     algorithm = recipe("ggpo", kl=1.0)
     equal = [[replace(run, reward=replace(run.reward, total=0.0)) for run in group] for group in runs]
-    found = taught(equal, algorithm)
-    update, gradients = one_step(model, found, algorithm, reference=elsewhere)
+    samples = taught(equal, algorithm)
+    update, gradients = one_step(model, samples, algorithm, reference=elsewhere)
     assert update.kl > 0.1
     assert update.loss == pytest.approx(update.kl)
     near, far = scorer_of(model), scorer_of(elsewhere)
     total = 0.0
-    for one in (one for one in found if one.keep):
+    for sample in (sample for sample in samples if sample.keep):
         with torch.no_grad():
-            mine, theirs = (scorer(collate(one.calls, pixels_of(model), pad_of(model))).logp for scorer in (near, far))
+            mine, theirs = (
+                scorer(collate(sample.calls, pixels_of(model), pad_of(model))).logp for scorer in (near, far)
+            )
         total += float((torch.exp(theirs - mine) - (theirs - mine) - 1).mean())
-    assert update.kl == pytest.approx(total / len(found), rel=1e-4)
+    assert update.kl == pytest.approx(total / len(samples), rel=1e-4)
     assert float(gradients["model.language_model.embed_tokens.weight"].norm()) > 0
 
 
@@ -299,10 +303,10 @@ def test_an_entropy_bonus_spreads_the_policy_out(runs: Groups, model: Path):
 def test_truncated_weights_correct_for_a_sampler_that_was_too_sure(groups: Groups, model: Path):
     shift = 0.5
     plain, corrected, capped = (recipe("gspo", truncate=cap) for cap in (None, 2.0, 0.1))
-    found = taught(sampled(groups[2:], model, shift), plain)
-    _, gradients = one_step(model, found, plain)
+    samples = taught(sampled(groups[2:], model, shift), plain)
+    _, gradients = one_step(model, samples, plain)
     for algorithm, weight in ((corrected, math.exp(-shift)), (capped, 0.1)):
-        _, others = one_step(model, found, algorithm)
+        _, others = one_step(model, samples, algorithm)
         assert apart(others, {name: weight * value for name, value in gradients.items()}) < 1e-4
 
 
@@ -310,10 +314,10 @@ def test_truncated_weights_correct_for_a_sampler_that_was_too_sure(groups: Group
 
 
 def test_the_gap_to_its_own_log_probs_is_nothing(runs: Groups, model: Path):
-    found = taught(runs, GGPO)
-    update, _ = one_step(model, found, GGPO)
+    samples = taught(runs, GGPO)
+    update, _ = one_step(model, samples, GGPO)
     assert update.gap_mean <= update.gap_max < CLOSE
-    mean, largest = School.open(model).learner.gap(found)
+    mean, largest = School.open(model).learner.gap(samples)
     assert mean <= largest < CLOSE
 
 
@@ -321,9 +325,9 @@ def test_the_gap_is_how_far_the_sampler_was_off(groups: Groups, model: Path):
     off = sampled(groups[:2], model, shift=0.25)
     odd = off[0][0].calls[0]
     calls = (replace(odd, logprobs=(odd.logprobs[0] - 1.0, *odd.logprobs[1:])), *off[0][0].calls[1:])
-    found = taught([[replace(off[0][0], calls=calls), *off[0][1:]], *off[1:]], recipe("gspo"))
-    tokens = sum(one.completion_tokens for one in found)
-    mean, largest = School.open(model).learner.gap(found)
+    samples = taught([[replace(off[0][0], calls=calls), *off[0][1:]], *off[1:]], recipe("gspo"))
+    tokens = sum(sample.completion_tokens for sample in samples)
+    mean, largest = School.open(model).learner.gap(samples)
     assert mean == pytest.approx(0.25 + 0.5 / tokens, abs=CLOSE)
     assert largest == pytest.approx(0.75, abs=CLOSE)
 
@@ -333,9 +337,9 @@ def test_the_gap_of_nothing_is_nothing(model: Path):
 
 
 def test_sizes_of_a_step_are_those_of_its_samples(runs: Groups, model: Path):
-    found = taught(runs, GGPO)
-    update, _ = one_step(model, found, GGPO)
-    assert update.segments == len(found)
-    assert update.kept_segments == sum(one.keep for one in found)
-    assert update.kept_tokens == sum(one.completion_tokens for one in found if one.keep)
-    assert update.tokens == sum(one.completion_tokens for one in found if one.keep and one.advantage)
+    samples = taught(runs, GGPO)
+    update, _ = one_step(model, samples, GGPO)
+    assert update.segments == len(samples)
+    assert update.kept_segments == sum(sample.keep for sample in samples)
+    assert update.kept_tokens == sum(sample.completion_tokens for sample in samples if sample.keep)
+    assert update.tokens == sum(sample.completion_tokens for sample in samples if sample.keep and sample.advantage)

@@ -27,24 +27,24 @@ def test_positions_are_those_that_the_model_gives_itself(folder: Path) -> None:
         image_grid_thw=batch.grids[batch.shown],
         attention_mask=batch.attention_mask,
     )
-    found = Positions(model).of(batch.is_image, batch.layouts)
+    positions = Positions(model).of(batch.is_image, batch.layouts)
     real = batch.attention_mask.bool()
-    assert found.shape == own.shape == (3, *real.shape)
-    assert torch.equal(found[:, real], own[:, real])
+    assert positions.shape == own.shape == (3, *real.shape)
+    assert torch.equal(positions[:, real], own[:, real])
 
 
 def test_calls_without_pictures_count_from_zero(model: Path) -> None:
     batch = collate([call(model, "What?"), call(model, "What is in b2?")], pixels_of(model), pad_of(model))
-    found = Positions(load_model(ModelConfig(path=str(model)), str(model))).of(batch.is_image, batch.layouts)
-    assert torch.equal(found, torch.arange(batch.input_ids.shape[1]).expand_as(found))
+    positions = Positions(load_model(ModelConfig(path=str(model)), str(model))).of(batch.is_image, batch.layouts)
+    assert torch.equal(positions, torch.arange(batch.input_ids.shape[1]).expand_as(positions))
 
 
 def test_the_model_is_asked_once_for_all_prompts_of_a_layout(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load_model(ModelConfig(path=str(model)), str(model))
-    real, asked = loaded.model.get_rope_index, []
+    real, requests = loaded.model.get_rope_index, []
 
     def counting(*args: object, **named: object) -> object:
-        asked.append(named)
+        requests.append(named)
         return real(*args, **named)
 
     monkeypatch.setattr(loaded.model, "get_rope_index", counting)
@@ -54,4 +54,4 @@ def test_the_model_is_asked_once_for_all_prompts_of_a_layout(model: Path, monkey
     for calls in (alike, [*alike, call(model, wide, "b2?"), call(model, "Look", square, "b2?")]):
         batch = collate(calls, pixels_of(model), pad_of(model))
         positions.of(batch.is_image, batch.layouts)
-    assert len(asked) == 3
+    assert len(requests) == 3

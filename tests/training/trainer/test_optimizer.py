@@ -113,7 +113,7 @@ def test_a_restored_optimiser_goes_on_to_the_same_bits():
         line.lose(step)
         other.lose(step)
         assert (whole.step(), whole.lr) == (restored.step(), restored.lr)
-    assert all(torch.equal(one, two) for one, two in zip(line.parameters(), other.parameters(), strict=True))
+    assert all(torch.equal(left, right) for left, right in zip(line.parameters(), other.parameters(), strict=True))
 
 
 def test_something_else_is_not_restored():

@@ -31,14 +31,14 @@ def printed(*colours: Colour) -> Page:
     return Page(name="amber falcon", cells=tuple(cells), prints=BODY)
 
 
-def asked(family: FamilyName, region: Box | None = None) -> PictureRequest:
+def request_for(family: FamilyName, region: Box | None = None) -> PictureRequest:
     area = page_side(FAMILIES[family]) ** 2
     patch = FAMILIES[family].patch
     return PictureRequest("amber falcon", PLACE, region, None, patch, area if region else patch**2, area)
 
 
 def seen(page: Page, family: FamilyName, region: Box | None = None) -> np.ndarray:
-    picture = draw(page_pixels(page), asked(family, region))
+    picture = draw(page_pixels(page), request_for(family, region))
     with Image.open(io.BytesIO(picture.png)) as image:
         return np.asarray(image.convert("RGB")).astype(int)
 
@@ -102,7 +102,7 @@ def test_every_spot_of_a_cell_reads_the_same_in_whole_pixels_of_the_older_family
 @pytest.mark.parametrize("region", [None, with_margin(print_box("c3")), Box(0.1, 0.2, 0.7, 0.5)])
 def test_pictures_are_those_of_the_serving_path(family: FamilyName, region: Box | None) -> None:
     page = printed(*COLOURS)
-    request = asked(family, region)
+    request = request_for(family, region)
 
     async def from_file(place: Locator, dpi: float, box: Box | None) -> bytes:
         return crop_png(Image.open(io.BytesIO(page_png(page))), dpi=dpi, box=box, max_pixels=16_000_000)

@@ -14,7 +14,7 @@ from benchmarks.mosaic.world.agent import mosaic_protocol
 from benchmarks.mosaic.world.expert import MosaicExpert
 from benchmarks.mosaic.world.generate import MosaicSize
 from benchmarks.mosaic.world.mosaic import Mosaic
-from benchmarks.mosaic.world.notes import Found, Leads, read_note
+from benchmarks.mosaic.world.notes import Finding, Leads, read_note
 from benchmarks.mosaic.world.questions import understood
 from tests.support.mosaic_episodes import PROTOCOL, answer_of, play, small_world, success
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
@@ -95,10 +95,10 @@ def test_the_wrong_end_of_a_branch_is_a_dead_end_beside_the_way_to_the_answer() 
             assert [node.parents for node in episode.graph.nodes[1:]] == [("root",), ("s1",), ("s1",), ("s3",)]
             assert episode.graph.ancestors("answer") == {"root", "s1", "s3", "answer"}
             dead_end = episode.graph.node("s2")
-            page, asked = small_world().page(dead_end.query or ""), understood(example.question).mark
+            page, mark = small_world().page(dead_end.query or ""), understood(example.question).mark
             assert page is not None
-            assert dead_end.summary == f"d4 {page.mark}{asked}nothing"
-            assert re.fullmatch(f"d4 {asked}{asked}[a-d][1-4] [a-z]+", episode.graph.node("s3").summary)
+            assert dead_end.summary == f"d4 {page.mark}{mark}nothing"
+            assert re.fullmatch(f"d4 {mark}{mark}[a-d][1-4] [a-z]+", episode.graph.node("s3").summary)
     assert lengths[5] > 0
     assert lengths[7] > 0
     assert set(lengths) == {5, 7}
@@ -123,9 +123,9 @@ def test_each_sample_is_another_run_and_each_can_be_repeated() -> None:
     assert len(set(runs)) > 3
     other_seed = MosaicExpert(small_world(), PROTOCOL, noise=0.3, seed=1)
     assert any(
-        tuple(call.reply for call in play(one, other_seed.reply)[1])
-        != tuple(call.reply for call in play(one, MosaicExpert(small_world(), PROTOCOL, noise=0.3).reply)[1])
-        for one in small_world().train
+        tuple(call.reply for call in play(example, other_seed.reply)[1])
+        != tuple(call.reply for call in play(example, MosaicExpert(small_world(), PROTOCOL, noise=0.3).reply)[1])
+        for example in small_world().train
     )
 
 
@@ -138,18 +138,18 @@ def test_a_noisy_expert_makes_every_kind_of_mistake_and_every_run_ends() -> None
             episode, calls = play(example, expert.reply, world=world)
             assert isinstance(episode.need, Done)
             assert episode.corrections == 0, "the expert errs in what it does, never in how it says it"
-            gold = {one.file_name.removesuffix(".png").replace("-", " ") for one in example.gold}
+            gold = {page.file_name.removesuffix(".png").replace("-", " ") for page in example.gold}
             notes = {node.id: read_note(node.summary) for node in episode.graph.nodes}
             queries = {node.query.removesuffix(" again") for node in episode.graph.nodes[1:] if node.query}
             made["needless search"] += bool(queries - gold - set(world.page(min(gold)).names))  # type: ignore[union-attr]
             made["looked again"] += any(node.query.endswith(" again") for node in episode.graph.nodes)
-            found = [note for note in notes.values() if isinstance(note, Found)]
-            made["misread colour"] += any(note.colour != example.answers[0] for note in found)
+            findings = [note for note in notes.values() if isinstance(note, Finding)]
+            made["misread colour"] += any(note.colour != example.answers[0] for note in findings)
             made["misread name"] += any(
                 world.page(page) is None for note in notes.values() if isinstance(note, Leads) for page in note.pages
             )
-            made["answered early"] += not found
-            made["no crop"] += example.kind == "fine_print" and bool(found) and "crop" not in names(calls)
+            made["answered early"] += not findings
+            made["no crop"] += example.kind == "fine_print" and bool(findings) and "crop" not in names(calls)
             made["right all the same"] += answer_of(episode) == example.answers[0]
     assert set(made) == {kind for kind, count in made.items() if count >= 5}, made
 
@@ -158,7 +158,7 @@ def test_a_search_that_misses_is_tried_again_in_other_words() -> None:
     """Retrieval noise: the page that was asked for is not among the results the first time."""
     world = small_world()
     example = of_kind("single_hop")[0]
-    wanted = understood(example.question).page
+    page_name = understood(example.question).page
     queries: list[str] = []
 
     def reply(prompt: Prompt) -> str:
@@ -166,13 +166,13 @@ def test_a_search_that_misses_is_tried_again_in_other_words() -> None:
         if isinstance(action, AddSearchNode):
             queries.append(action.query)
             if len(queries) == 1:
-                other = next(page.name for page in world.pages if not set(page.name.split()) & set(wanted.split()))
+                other = next(page.name for page in world.pages if not set(page.name.split()) & set(page_name.split()))
                 action = action.model_copy(update={"query": other})
         return PROTOCOL.render(action)
 
     episode, _ = play(example, reply)
     assert answer_of(episode) == example.answers[0]
-    assert queries == [wanted, wanted]
+    assert queries == [page_name, page_name]
 
 
 def test_at_the_last_step_the_expert_answers_whatever_it_knows() -> None:

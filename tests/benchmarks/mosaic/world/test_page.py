@@ -23,8 +23,8 @@ def test_complements_average_to_the_one_grey_and_any_two_colours_are_far_apart()
         assert colour.complement.complement is colour
         means = [(a + b) / 2 for a, b in zip(colour.rgb, colour.complement.rgb, strict=True)]
         assert all(abs(mean - grey) <= 0.5 for mean, grey in zip(means, GREY, strict=True))
-    for one, other in itertools.combinations([*(colour.rgb for colour in COLOURS), GREY], 2):
-        assert max(abs(a - b) for a, b in zip(one, other, strict=True)) >= 127
+    for first, second in itertools.combinations([*(colour.rgb for colour in COLOURS), GREY], 2):
+        assert max(abs(a - b) for a, b in zip(first, second, strict=True)) >= 127
 
 
 def test_no_word_stands_for_two_things_even_for_a_retriever_that_stems() -> None:

@@ -25,7 +25,7 @@ def pages_of(world: Mosaic, examples: tuple[Example, ...]) -> set[str]:
     return {by_file[gold.file_name] for example in examples for gold in example.gold}
 
 
-def found(world: Mosaic, name: str) -> Page:
+def page_named(world: Mosaic, name: str) -> Page:
     page = world.page(name)
     assert page is not None
     return page
@@ -33,12 +33,12 @@ def found(world: Mosaic, name: str) -> Page:
 
 def solved(world: Mosaic, task: Task) -> tuple[list[str], str]:
     """Pages and answer by following the question, independently of how questions are made."""
-    way = [found(world, task.page)]
+    way = [page_named(world, task.page)]
     if task.kind is Kind.MULTI_HOP:
         for _ in range(task.hops - 1):
-            way.append(found(world, way[-1].names[0]))
+            way.append(page_named(world, way[-1].names[0]))
     if task.kind is Kind.BRANCH:
-        ends = [end for end in (found(world, name) for name in way[0].names) if end.mark == task.mark]
+        ends = [end for end in (page_named(world, name) for name in way[0].names) if end.mark == task.mark]
         assert len(ends) == 1, "the mark must tell the two pages apart"
         way += ends
     assert (task.cell in way[-1].prints) == (task.kind is Kind.FINE_PRINT)
@@ -66,7 +66,7 @@ def test_no_training_question_leads_to_a_page_that_validation_asks_about() -> No
     assert len(trained) == 120
     assert 30 <= len(held_out) <= 40
     for name in trained:
-        assert set(found(world, name).names) <= trained
+        assert set(page_named(world, name).names) <= trained
     questions = Counter(example.question for example in (*world.train, *world.validation))
     assert set(questions.values()) == {1}
     assert len({example.uid for example in (*world.train, *world.validation)}) == len(questions)
