@@ -31,6 +31,8 @@ _CLOCK_OR_YEAR = re.compile(
 )
 _CAPITAL = "[A-Z\u0386-\u03ab\u0400-\u042f]"
 _NAME = re.compile(rf"\b{_CAPITAL}[\w'’.-]*(?: (?:(?:of|de|van|von|der|the|and) )?{_CAPITAL}[\w'’.-]*)*")  # noqa: RUF001
+_LIST_MARK = re.compile(r"\W*(?:(?:\d{1,3}(?:\.\d+)*|[A-Za-z])[.)]\s+)?[\W_]*")
+"""Before the first word of an item: a capital there makes no name."""
 _OF_TIME = frozenset(MONTHS) | frozenset(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
 """Written as names are, and of nobody."""
 _CONTACT_PATTERNS = {
@@ -78,8 +80,11 @@ def shortest_answer(part: Part, quote: str) -> str:
         return _nearest(part, quote, _dates(quote))
     if part.kind is AnswerKind.NAME:
         names = [(match.start(), match.group().rstrip(".")) for match in _NAME.finditer(without_note_marks(quote))]
-        named = [(at, name) for at, name in names if name.casefold() not in _OF_TIME]
-        return _nearest(part, quote, [(at, name) for at, name in named if at > 0 or " " in name])
+        begin = match.end() if (match := _LIST_MARK.match(quote)) is not None else 0
+        alone = [(at, name) for at, name in names if at > begin and len(name) > 1 and not is_function_word(name)]
+        several = [(at, name) for at, name in names if " " in name]
+        named = [(at, name) for at, name in sorted({*alone, *several}) if name.casefold() not in _OF_TIME]
+        return _nearest(part, quote, named)
     return ""
 
 

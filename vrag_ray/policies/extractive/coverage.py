@@ -18,6 +18,8 @@ from vrag_ray.policies.extractive.lexicon import Term
 SPECIFIC_FACTOR = 1.5
 LEAST_WEIGHT = 0.2
 MISSING_SPECIFIC = 0.7
+MISSING_MEASURE = 0.5
+"""What lacks the ratio, turnover, margin or difference that the question is for."""
 MISSING_BELOW = 0.3
 """A name or number of less presence than this is missing."""
 
@@ -27,7 +29,7 @@ class Presence(NamedTuple):
 
     heading: float = 0.85
     beside: float = 0.6
-    title: float = 0.5
+    title: float = 0.8
     page: float = 0.25
 
     def around(self, term: Term, share: float) -> float:

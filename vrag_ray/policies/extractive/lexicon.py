@@ -5,12 +5,21 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from vrag_ray.policies.extractive.other_scripts import FUNCTION_WORDS, UNSPACED, without_question_words
+from vrag_ray.policies.extractive.synonyms import (
+    QUANTITIES,
+    SYNONYMS,
+    is_quantity,
+    mark_of_quantity,
+    marks_of_units,
+    marks_of_word,
+    unit_of,
+)
 from vrag_ray.types.months import ENGLISH
 from vrag_ray.types.superscripts import without_note_marks
 
@@ -82,15 +91,21 @@ AKIN = 0.8
 """How well a longer or shorter form of a word stands for it."""
 LEAST_AKIN = 5
 """Letters that both forms have at least."""
+STANDS_IN = 0.8
+"""How well a synonym, or a figure with a unit of the quantity, stands for a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An informative word of a question. ``specific`` marks names and numbers: what lacks them answers another one."""
+    """An informative word of a question. ``specific`` marks names and numbers: what lacks them answers another one.
+
+    ``others`` stand for it: stems of synonyms, and the marks of units (``synonyms.py``).
+    """
 
     stem: str
     surface: str
     specific: bool
+    others: frozenset[str] = frozenset()
 
     @property
     def is_numbered(self) -> bool:
@@ -98,9 +113,11 @@ class Term:
         return " " in self.stem
 
     def presence_in(self, stems: frozenset[str]) -> float:
-        """1 where the word stands in ``stems``, ``AKIN`` where a longer or shorter form of it does, else 0."""
+        """1 where the word stands in ``stems``, less where a longer or shorter form of it or a synonym does, else 0."""
         if self.stem in stems:
             return 1.0
+        if not self.others.isdisjoint(stems):
+            return STANDS_IN
         return AKIN if any(map(self.is_akin, stems)) else 0.0
 
     def is_akin(self, stem: str) -> bool:
@@ -149,7 +166,7 @@ def _stemmer() -> Stemmer.Stemmer:
 
 
 def stems(text: str) -> frozenset[str]:
-    return frozenset().union(*map(_stems_of_word, text.split()), numbered(text))
+    return frozenset().union(*map(_stems_of_word, text.split()), numbered(text), marks_of_units(text))
 
 
 def numbered(text: str) -> Iterator[str]:
@@ -177,7 +194,23 @@ def _numbered(match: re.Match[str]) -> str:
 @lru_cache(maxsize=1 << 16)
 def _stems_of_word(word: str) -> frozenset[str]:
     """Of what stands between two spaces: no token goes across one, and the same words return on every page."""
-    return frozenset(map(stem, tokens(word)))
+    parts = tokens(word)
+    return frozenset(map(stem, parts)).union(*map(marks_of_word, parts))
+
+
+@lru_cache(maxsize=1)
+def _stand_ins() -> Mapping[str, frozenset[str]]:
+    """What stands for a word of a question, by its stem."""
+    groups = [frozenset(map(stem, group.split())) for group in SYNONYMS]
+    others = {
+        name: frozenset().union(*(group for group in groups if name in group)) - {name}
+        for group in groups
+        for name in group
+    }
+    for quantity, names in QUANTITIES.items():
+        for name in map(stem, names.split()):
+            others[name] = others.get(name, frozenset()) | {mark_of_quantity(quantity)}
+    return others
 
 
 def terms(question: str) -> tuple[Term, ...]:
@@ -189,9 +222,20 @@ def terms(question: str) -> tuple[Term, ...]:
     every = tokens(without_question_words(question)) or tokens(question)
     named = months | frozenset(label.casefold() for label in _LABEL.findall(question))
     chosen = [token for token in every if is_informative(token) or token in named] or ([] if numbers else every)
-    words = (Term(stem(token), token, token in names or any(map(str.isdigit, token))) for token in chosen)
+    words = (_term(token, specific=token in names or any(map(str.isdigit, token))) for token in chosen)
     named_with_number = (Term(name, name, specific=True) for name in numbers)
     return tuple({term.stem: term for term in (*words, *named_with_number)}.values())
+
+
+def _term(token: str, *, specific: bool) -> Term:
+    name = stem(token)
+    others = frozenset() if specific else _stand_ins().get(name, frozenset()) | unit_of(token)
+    return Term(name, token, specific, others)
+
+
+def quantities(name: str) -> frozenset[str]:
+    """The marks of the quantities that ``name`` is a word for, as "price" or "long"."""
+    return frozenset(filter(is_quantity, _stand_ins().get(stem(name.casefold()), ())))
 
 
 def is_informative(token: str) -> bool:

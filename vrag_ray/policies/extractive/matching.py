@@ -15,12 +15,13 @@ from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.corpus.model import title_from_name
 from vrag_ray.corpus.tables import is_figure
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
-from vrag_ray.policies.extractive.coverage import MISSING_BELOW, MISSING_SPECIFIC, PRESENCE, Yardstick
+from vrag_ray.policies.extractive.coverage import MISSING_BELOW, MISSING_MEASURE, PRESENCE, Yardstick
 from vrag_ray.policies.extractive.cut_page import Columns, CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, introduces, items_below
 from vrag_ray.policies.extractive.lexicon import is_informative, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
+from vrag_ray.policies.extractive.synonyms import is_quantity
 from vrag_ray.types import Box, PageText, PassageKind
 from vrag_ray.types.file_names import names_of
 
@@ -32,6 +33,8 @@ NOT_THERE = 0.4
 """What has no telephone number, address or words of an abbreviation, where the question is for them."""
 WRONG_KIND = 0.8
 """A sentence without any number, where the question is for a number; likewise dates and names."""
+OTHER_QUANTITY = 0.5
+"""A figure with the unit of another quantity than the question is for: "6.8 kg" is no price."""
 OTHER_SENSE = 0.7
 """A sentence without "not", where the question is about what is not so."""
 ANSWERED_QUESTION = 0.97
@@ -39,6 +42,8 @@ ANSWERED_QUESTION = 0.97
 MERE_HEADING = 0.85
 IN_MARGIN = 0.7
 """A header or a footer says of what the page is, and that it is on every page."""
+TITLE_ALONE = 0.5
+"""The title of a document says what it is about, and nothing of what else the question is for."""
 HEADS_ALONE = 0.4
 """The heads of a table say what its rows answer."""
 UNTIMED = 0.9
@@ -58,6 +63,7 @@ TITLE_ROWS = 25
 _CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECASE)
 _YEARS = re.compile(r"\W*(?:(?:1[89]|20)\d\d\W*){2,}")
 """The years below a chart or above a table, and nothing else."""
+_NUMBER_OF_HEADING = re.compile(r"\s*\d+(?:\.\d+)*[.)]?\s+(?=[^\W\d])")
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 
 
@@ -189,6 +195,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
     if part.is_contact:
         holding |= {place for place, span in enumerate(spans) if shortest_answer(part, span.text)}
     numbers = {term.stem for term in part.terms} if all(term.is_numbered for term in part.terms) else set()
+    titled = stems(page.sighting.title)
     answered = {place + 1: place for place in holding if _is_answered_below(spans, place, part)}
     for place in sorted(holding | answered.keys()):
         span, heading = spans[place], headings[place]
@@ -214,7 +221,8 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
         answer = "" if moment else _shortest(part, span.text)
         is_list = bool(items) and part.kind is AnswerKind.STATEMENT
         factor = 1.0 if moment or is_list else _fitness(part, span, answer)
-        factor *= MISSING_SPECIFIC if _lacks_measure(part, presence) else 1.0
+        factor *= MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
+        factor *= TITLE_ALONE if span.stems <= titled and not all(own.values()) else 1.0
         factor *= UNTIMED if captions and caption is None else 1.0
         in_margin = place in page.parts.margins and not (part.wants_passage or part.is_contact)
         factor *= IN_MARGIN if in_margin else 1.0
@@ -273,7 +281,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
             else:
                 answer = _named_by_head(part, row, shares, yardstick) or answer
         factor = HEADS_ALONE if _are_heads(part, row.stems, page.parts.head_rows.get(place)) else 1.0
-        factor *= MISSING_SPECIFIC if _lacks_measure(part, presence) else 1.0
+        factor *= MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
         candidates.append(
             Match(
                 page.sighting.id,
@@ -332,7 +340,7 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
             continue
         titled = _titled(page, crossing.row)
         presence = {name: max(crossing.aligned.get(name, 0.0), titled[name], around[name]) for name in titled}
-        factor = MISSING_SPECIFIC if _lacks_measure(part, presence) else 1.0
+        factor = MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
         candidates.append(
             Match(
                 page.sighting.id,
@@ -433,12 +441,19 @@ def _is_row_of_dates(text: str) -> bool:
 def _fitness(part: Part, span: Span, answer: str) -> float:
     """Less than 1 for what does not look like an answer of the kind that is needed; 0 for a heading without any
     figure, in digits or in words, where a number is asked for."""
-    if part.kind is AnswerKind.NUMBER and not answer and span.is_heading and not any(figures(span.text)):
+    if (
+        part.kind is AnswerKind.NUMBER
+        and not answer
+        and span.is_heading
+        and not any(figures(_NUMBER_OF_HEADING.sub("", span.text)))
+    ):
         return 0.0
     if part.is_negated and not is_negated(span.text):
         return OTHER_SENSE
-    if part.is_contact or part.kind is AnswerKind.EXPANSION:
+    if part.is_contact or part.kind is AnswerKind.EXPANSION or (part.kind is AnswerKind.NAME and span.is_heading):
         return 1.0 if answer else NOT_THERE
+    if part.quantities and (shown := set(filter(is_quantity, stems(answer)))) and part.quantities.isdisjoint(shown):
+        return OTHER_QUANTITY
     if part.kind in (AnswerKind.NUMBER, AnswerKind.DATE, AnswerKind.NAME):
         return 1.0 if answer else WRONG_KIND
     return MERE_HEADING if span.is_heading else 1.0

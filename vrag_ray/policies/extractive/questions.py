@@ -15,6 +15,7 @@ from vrag_ray.policies.extractive.lexicon import (
     Term,
     is_informative,
     phrases,
+    quantities,
     stem,
     terms,
     tokens,
@@ -45,10 +46,11 @@ class Part:
     ``wants_passage``: no more is looked for than the place where the words stand, as with a sentence, or with a
     quotation and where it stands. ``pages`` are the numbers of the pages that it is about. ``sentence`` has the words
     of a part that asks nothing, in a row, "" for others. ``measure`` is the stem of the measure that is made of other
-    figures, as in "the current ratio of Acme"; "" for other questions. ``undivided`` is the clause of which this is a
-    side, where ``joined`` may as well be a single name, as "cash and cash equivalents" is. ``about`` is the subject of
-    the part before it, for which a pronoun of this part may stand: it is searched for, but an answer need not repeat
-    it.
+    figures, as in "the current ratio of Acme"; "" for other questions. ``quantities`` are the marks of those that the
+    question is for (``synonyms.py``), none where it is for a count or for something else. ``undivided`` is the clause
+    of which this is a side, where ``joined`` may as well be a single name, as "cash and cash equivalents" is. ``about``
+    is the subject of the part before it, for which a pronoun of this part may stand: it is searched for, but an answer
+    need not repeat it.
     """
 
     text: str
@@ -59,6 +61,7 @@ class Part:
     pages: frozenset[int] = frozenset()
     sentence: str = ""
     measure: str = ""
+    quantities: frozenset[str] = frozenset()
     undivided: str = ""
     joined: str = ""
     about: str = ""
@@ -196,15 +199,15 @@ _BEGINS_REQUEST = re.compile(
 )
 _NAME = re.compile(r"^\W*(?:who|whom|whose)\b", re.IGNORECASE)
 _QUANTITIES = (
-    "age|amount|average|budget|capacity|costs?|count|demand|depth|distance|efficiency|energy|expenditure|fraction|growth|"
-    "height|income|investment|length|level|loss|mass|maximum|mean|median|minimum|number|output|percentage|population|"
-    "power|pressure|price|production|profit|rate|ratio|revenue|salary|sales|score|share|size|speed|sum|temperature|"
-    "total|turnover|value|volume|weight|width"
+    "age|amount|area|average|budget|capacity|charge|costs?|count|demand|depth|distance|duration|efficiency|energy|"
+    "expenditure|fare|fee|fraction|frequency|growth|height|income|investment|length|level|loss|mass|maximum|mean|"
+    "median|minimum|number|output|percentage|population|power|pressure|price|production|profit|rate|ratio|revenue|"
+    "salary|sales|score|share|size|speed|sum|temperature|total|turnover|value|volume|weight|width"
 )
 _QUANTITY = re.compile(
-    r"\bhow (?:many|much|high|large|long|old|tall|big|fast|far|wide|deep|heavy)\b|"
-    r"\b(?:what|which) (?:percentage|share|number|amount|fraction)\b|"
-    rf"\bwhat(?: (?:is|was|were|are)|['\u2019]s) (?:the |its |their )?(?:[\w-]+ ){{0,3}}?(?:{_QUANTITIES})\b",
+    r"\bhow (many|much|high|large|long|old|tall|big|fast|far|wide|deep|heavy)\b|"
+    r"\b(?:what|which) (percentage|share|number|amount|fraction)\b|"
+    rf"\bwhat(?: (?:is|was|were|are)|['\u2019]s) (?:the |its |their )?(?:[\w-]+ ){{0,3}}?({_QUANTITIES})\b",
     re.IGNORECASE,
 )
 
@@ -219,7 +222,8 @@ _SEVERAL = re.compile(
     re.IGNORECASE,
 )
 _MEASURE = re.compile(
-    r"^\W*(?:and\s+)?what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?:\S+\s+){0,5}?(ratio|turnover|margin|difference)s?\b"
+    r"^\W*(?:and\s+)?what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?:\S+\s+){0,5}?"
+    r"(ratio|(?<!the )(?<!total )(?<!annual )turnover|margin|difference)s?\b"
     r"(?=\s+(?:of|in|for|at|on|as|during|from|by|per|between|is|was)\b|\W*$)",
     re.IGNORECASE,
 )
@@ -342,14 +346,17 @@ def passage_part(text: str) -> Part:
 
 def part_of(text: str, *, in_moment: bool = False) -> Part:
     """A question that is not divided any more. ``in_moment``: it stands beside a question for a moment of a video."""
+    measure = stem(match[1]) if (match := _MEASURE.match(text)) is not None else ""
     return Part(
         text,
         _kind(text, in_moment=in_moment),
-        _terms(text),
+        # Sales are no stock turnover.
+        tuple(replace(term, others=frozenset()) if term.stem == measure else term for term in _terms(text)),
         phrases(text),
         pages=frozenset(int(page) if page else _ORDINALS.index(nth.lower()) + 1 for page, nth in _PAGE.findall(text)),
         sentence=_sentence(text),
-        measure=stem(match[1]) if (match := _MEASURE.match(text)) is not None else "",
+        measure=measure,
+        quantities=quantities(next(filter(None, match.groups()))) if (match := _QUANTITY.search(text)) else frozenset(),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vrag_ray.policies.extractive.lexicon import AKIN, LEAST_AKIN, Term
+from vrag_ray.policies.extractive.lexicon import AKIN, LEAST_AKIN, STANDS_IN, Term
 
 
 class StemIndex:
@@ -27,5 +27,7 @@ class StemIndex:
         for stem in self._families.get(term.stem[:LEAST_AKIN], ()):
             if term.is_akin(stem):
                 by_text.update(dict.fromkeys(self._places[stem], AKIN))
+        for other in term.others:
+            by_text.update(dict.fromkeys(self._places.get(other, ()), STANDS_IN))
         by_text.update(dict.fromkeys(self._places.get(term.stem, ()), 1.0))
         return by_text
