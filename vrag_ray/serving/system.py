@@ -38,7 +38,7 @@ from vrag_ray.serving.errors import ConflictError, NoAnswerError
 from vrag_ray.serving.openai.models import chat_models
 from vrag_ray.serving.runs.feedback import unified_lines
 from vrag_ray.serving.sent_pictures import SentPictures, sent_file
-from vrag_ray.serving.uploads import save_files
+from vrag_ray.serving.uploads import check_meta, save_files
 from vrag_ray.types import Box, Meta, VragError
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.redaction import scrub
@@ -162,7 +162,8 @@ class ServedSystem:
     async def upload(
         self, files: Sequence[FileToUpload], meta: Meta | None = None, *, collection: str = ""
     ) -> IngestJob:
-        """As ``System.upload``. Raises VragError for a file that cannot be read."""
+        """As ``System.upload``. Raises VragError for a file that cannot be read and for ``meta`` that cannot be stored."""
+        check_meta(meta or {})
         job_id = uuid.uuid4().hex
         folder = self._uploads / job_id
         saved = await asyncio.to_thread(save_files, folder, files)

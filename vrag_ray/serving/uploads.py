@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
 import unicodedata
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from vrag_ray.client.contract import FileToUpload, opened_file
 from vrag_ray.serving.contract import UploadedFile
-from vrag_ray.types import InvalidError, MetaValue, VragError
+from vrag_ray.types import InvalidError, Meta, MetaValue, VragError
 
 _META = TypeAdapter(dict[str, MetaValue])
 _MAX_NAME_BYTES = 200
@@ -42,9 +43,27 @@ def parse_meta(text: str | None) -> dict[str, MetaValue]:
     if not text:
         return {}
     try:
-        return _META.validate_python(json.loads(text))
+        meta = _META.validate_python(json.loads(text))
     except (ValueError, ValidationError) as error:
         raise InvalidError("meta must be a JSON object of strings, numbers and booleans", param="meta") from error
+    check_meta(meta)
+    return meta
+
+
+def check_meta(meta: Meta) -> None:
+    """Raise InvalidError for values that cannot be stored as JSON: the job of an upload waits on disk."""
+    for name, value in meta.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidError(f"meta: {name[:80]!r} is no finite number: leave it out or send text", param="meta")
+        for text in (name, value):
+            try:
+                str(text).encode()
+            except UnicodeEncodeError as error:
+                raise InvalidError(
+                    f"meta: {name[:80]!r} has half of a surrogate pair, which is no Unicode: cut texts between "
+                    "characters",
+                    param="meta",
+                ) from error
 
 
 def save_files(folder: Path, files: Sequence[FileToUpload]) -> list[UploadedFile]:

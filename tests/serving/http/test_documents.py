@@ -242,3 +242,12 @@ async def test_a_known_tag_in_any_form_needs_no_body(client: httpx.AsyncClient, 
 async def test_a_range_that_there_is_not_says_how_many_bytes_there_are(client: httpx.AsyncClient):
     reply = await client.get(f"/v1/documents/{DOC_ID}/original", headers={"range": "bytes=2000-"})
     assert (reply.status_code, reply.headers["content-range"]) == (416, f"bytes */{len(ORIGINAL)}")
+
+
+@pytest.mark.parametrize(
+    "meta", ['{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', '{"a": "\\ud83d"}', '{"\\ude00": 1}']
+)
+async def test_meta_that_no_job_on_disk_can_hold_is_422(client: httpx.AsyncClient, backend: StandIn, meta: str):
+    reply = await client.post("/v1/documents", files={"files": ("a.txt", b"x")}, data={"meta": meta})
+    assert (reply.status_code, reply.json()["error"]["param"]) == (422, "meta")
+    assert backend.submitted == []
