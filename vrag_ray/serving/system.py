@@ -162,7 +162,7 @@ class ServedSystem:
     async def upload(
         self, files: Sequence[FileToUpload], meta: Meta | None = None, *, collection: str = ""
     ) -> IngestJob:
-        """As ``System.upload``. Raises VragError for a file that cannot be read and for ``meta`` that cannot be stored."""
+        """As ``System.upload``. Raises VragError for an unreadable file and for ``meta`` that cannot be stored."""
         check_meta(meta or {})
         job_id = uuid.uuid4().hex
         folder = self._uploads / job_id

@@ -112,6 +112,53 @@ async def test_a_response_is_fetched_in_the_background_and_cancelled(client: htt
     assert refused(await client.post(PATH, json={"model": "policy", "input": "q", "background": True}))[0] == 422
 
 
+async def fetched_events(client: httpx.AsyncClient, response_id: str, query: str = "") -> list[ResponseStreamEvent]:
+    async with client.stream("GET", f"{PATH}/{response_id}?stream=true{query}") as response:
+        assert (response.status_code, response.headers["content-type"].split(";")[0]) == (200, "text/event-stream")
+        return [EVENT.validate_python(json.loads(line)) async for line in data_lines(response)]
+
+
+async def test_a_stream_of_the_background_is_taken_up_where_its_reader_left(
+    client: httpx.AsyncClient, backend: StandIn
+):
+    backend.ending = (CITED,)
+    body = {"model": "vimrag", "input": "q", "background": True, "stream": True}
+    async with client.stream("POST", PATH, json=body) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        first: list[dict] = []
+        async for line in data_lines(response):
+            first.append(json.loads(line))
+            if first[-1]["type"] == "response.reasoning_summary_text.delta":
+                break
+    response_id = first[0]["response"]["id"]
+    assert whole(await client.get(f"{PATH}/{response_id}")).status == "in_progress"
+    backend.go.set()
+    rest = await fetched_events(client, response_id, f"&starting_after={len(first) - 1}")
+    assert [event.sequence_number for event in rest] == list(range(len(first), len(first) + len(rest)))
+    assert (rest[-1].type, rest[-1].response.output_text) == ("response.completed", CITED.answer)
+    again = await fetched_events(client, response_id)
+    assert again[len(first) :] == rest
+    assert [event.type for event in again[: len(first)]] == [event["type"] for event in first]
+    unknown = await client.get(f"{PATH}/resp_none?stream=true")
+    assert refused(unknown)[0] == 404
+
+
+async def test_a_failed_response_is_fetched_as_events_too(client: httpx.AsyncClient, backend: StandIn):
+    reply = await client.post(PATH, json={"model": "vimrag", "input": "crash"})
+    *_, last = await fetched_events(client, f"resp_{reply.headers['x-run-id']}")
+    assert last.type == "response.failed"
+
+
+async def test_what_a_request_of_the_background_leaves_out_is_said_at_its_end(
+    client: httpx.AsyncClient, backend: StandIn
+):
+    backend.go.set()
+    body = {"model": "vimrag", "input": "q", "background": True, "tools": [FUNCTION]}
+    *_, last = await events_of(client, body)
+    assert last.type == "response.completed"
+    assert "tools" in "".join(last.response.model_dump()["notices"])
+
+
 async def test_a_run_that_fails_is_a_failed_response_that_is_not_repeated(client: httpx.AsyncClient, backend: StandIn):
     reply = await client.post(PATH, json={"model": "vimrag", "input": "crash"})
     assert refused(reply) == (502, None, "run_failed")

@@ -54,37 +54,52 @@ async def from_run(
     picture: QuestionPicture | None = None,
     notices: Sequence[str] = (),
 ) -> AsyncGenerator[Piece | Ending]:
-    """Start the run ``request.run_id``, report its progress as thoughts and its answer once that is validated.
+    """Start the run ``request.run_id``, report its progress as thoughts and its answer once that is validated. Closed
+    before its end, it ends the run.
 
     ``notices`` say what of the request was left out: they stand before those of the answer.
     Raises RunFailedError where the run ends without an answer, and what ``RunPart.start`` raises.
     """
     run_id = request.run_id
     assert run_id is not None, "the caller names the run, so that it can be cancelled at any moment"
-    narrator = Narrator()
-    usage: Counter[str] = Counter()
     over = False
     try:
         await runs.start(request, picture)
         # Many clients show thoughts, and no other field that they do not know.
         yield Piece(think="".join(f"{notice}\n" for notice in notices))
-        async for logged in runs.events(run_id, -1):
-            event = EVENT.validate_json(logged.data)
-            if isinstance(event, AnswerEvent):
-                over = True
-                yield Ending(answer_of(event, links, notices), finish_of(event.status), usage_of(usage))
-            elif isinstance(event, ErrorEvent) and event.terminal:
-                over = True
-                raise RunFailedError(scrub(event.message))
-            elif isinstance(event, UsageEvent):
-                usage.update(event.usage)
-            elif line := narrator.text(event):
-                yield Piece(think=line)
-        if not over:
-            raise NotReadyError(f"the connection to the run was lost: fetch /v1/runs/{run_id}")
+        try:
+            async with aclosing(of_run(runs, run_id, links, notices)) as pieces:
+                async for piece in pieces:
+                    over = over or isinstance(piece, Ending)
+                    yield piece
+        except RunFailedError:
+            over = True
+            raise
     finally:
         if not over:
             detached(runs.cancel(run_id), f"run {run_id} cannot be cancelled")
+
+
+async def of_run(
+    runs: RunPart, run_id: str, links: Links, notices: Sequence[str] = ()
+) -> AsyncGenerator[Piece | Ending]:
+    """``from_run`` of a run that has begun, or has ended. Closed, it leaves the run alone."""
+    narrator = Narrator()
+    usage: Counter[str] = Counter()
+    # The reply has begun: what goes wrong from here on is its last event.
+    yield Piece()
+    async for logged in runs.events(run_id, -1):
+        event = EVENT.validate_json(logged.data)
+        if isinstance(event, AnswerEvent):
+            yield Ending(answer_of(event, links, notices), finish_of(event.status), usage_of(usage))
+            return
+        if isinstance(event, ErrorEvent) and event.terminal:
+            raise RunFailedError(scrub(event.message))
+        if isinstance(event, UsageEvent):
+            usage.update(event.usage)
+        elif line := narrator.text(event):
+            yield Piece(think=line)
+    raise NotReadyError(f"the connection to the run was lost: fetch /v1/runs/{run_id}")
 
 
 async def immediate_reply(text: str) -> AsyncGenerator[Piece | Ending]:

@@ -176,13 +176,18 @@ class _Growing:
         self.output.append(item)
 
 
-async def response_events(head: ResponseHead, source: AsyncGenerator[Piece | Ending]) -> AsyncGenerator[Json]:
-    """The events of a reply; the last one has the whole response. Raises what ``source`` does before its first piece;
-    a later fault is the last event."""
+async def response_events(
+    head: ResponseHead, source: AsyncGenerator[Piece | Ending], after: int = -1
+) -> AsyncGenerator[Json]:
+    """The events of a reply with numbers above ``after``; the last one has the whole response. Raises what ``source``
+    does before its first piece; a later fault is the last event."""
     growing = _Growing(head)
     try:
-        async for event in _events(growing, source):
-            yield event
+        async with aclosing(_events(growing, source)) as events:
+            async for event in events:
+                # Each is made as it is yielded, so the number that was last given is its own.
+                if growing.number - 1 > after:
+                    yield event
     except VragError as error:
         if not growing.number:
             raise

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import JsonValue, ValidationError
@@ -22,7 +23,8 @@ from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep, links_of
 from vrag_ray.serving.http.routes.openai_chat import CLIENT_CLOSED_REQUEST, decoded_question, reply_source
 from vrag_ray.serving.openai.completion import unless_gone
 from vrag_ray.serving.openai.models import POLICY, chat_models, check_chat_model
-from vrag_ray.serving.openai.reply_sources import RunFailedError
+from vrag_ray.serving.openai.reasoning_parser import Piece
+from vrag_ray.serving.openai.reply_sources import Ending, RunFailedError, of_run
 from vrag_ray.serving.openai.requests import ChatCompletionRequest
 from vrag_ray.serving.openai.response_events import (
     RESPONSE,
@@ -54,20 +56,22 @@ class NotStoredError(VragError):
 @router.post("", response_class=JSONResponse, responses={200: _STREAM})
 async def create_response(body: ResponseRequest, request: Request, gate: GateDep) -> Response:
     """An agent's answer with its citations, or the bare model's reply. With ``previous_response_id`` it goes on from
-    there; with ``background`` it is begun only: fetch it by its id."""
+    there; with ``background`` it is begun only: fetch it by its id. A reader of its ``stream`` who hangs up does not
+    end it."""
     check_chat_model(body.model, await chat_models(gate.system.parts.model))
     chat = await _chat(body, gate)
     name = uuid.uuid4().hex
     head = ResponseHead(f"{RESPONSE}{name}", int(time.time()), body.model, body)
     if body.background:
-        await _begin(chat, name, gate)
+        notices = await _begin(chat, name, gate)
+        if body.stream:
+            run = of_run(gate.system.parts.runs, name, links_of(request, gate), notices)
+            return await _streamed(head, run, gate, {"X-Run-ID": name})
         return JSONResponse(head.body("in_progress", []), headers={"X-Run-ID": name})
     source, is_run = await reply_source(chat, name, request, gate)
     headers = {"X-Run-ID": name} if is_run else {}
     if body.stream:
-        stream = ReplyStream(head.id, response_events(head, source), EVENTS)
-        await stream.begin()
-        return ReplyResponse(stream, gate.config.heartbeat_s, headers)
+        return await _streamed(head, source, gate, headers)
     try:
         reply = await unless_gone(whole_response(head, source), request)
     except RunFailedError as error:
@@ -76,10 +80,25 @@ async def create_response(body: ResponseRequest, request: Request, gate: GateDep
     return Response(status_code=CLIENT_CLOSED_REQUEST) if reply is None else JSONResponse(reply, headers=headers)
 
 
-@router.get("/{response_id}", response_class=JSONResponse)
-async def fetch_response(response_id: str, request: Request, gate: GateDep) -> JSONResponse:
-    """The response of a run, ``in_progress`` while that goes on."""
-    return JSONResponse(await _stored(response_id, request, gate))
+@router.get("/{response_id}", response_class=JSONResponse, responses={200: _STREAM})
+async def fetch_response(
+    response_id: str,
+    request: Request,
+    gate: GateDep,
+    stream: bool = False,
+    starting_after: Annotated[int, Query(ge=-1, description="With `stream`: number of the last event seen.")] = -1,
+) -> Response:
+    """The response of a run, ``in_progress`` while that goes on; with ``stream`` its events from the first, or after
+    ``starting_after``, those to come included."""
+    if not stream:
+        return JSONResponse(await _stored(response_id, request, gate))
+    try:
+        summary = await gate.system.summary(response_id.removeprefix(RESPONSE))
+    except NotFoundError as error:
+        raise _not_stored(response_id) from error
+    head = ResponseHead(f"{RESPONSE}{summary.run_id}", seconds_of(summary.started_at), summary.agent)
+    source = of_run(gate.system.parts.runs, summary.run_id, links_of(request, gate))
+    return await _streamed(head, source, gate, {"X-Run-ID": summary.run_id}, starting_after)
 
 
 @router.post("/{response_id}/cancel", response_class=JSONResponse)
@@ -137,11 +156,24 @@ async def _stored(response_id: str, request: Request, gate: Gate) -> Json:
     return stored_response(RunRecord.from_json(fetched.body), links_of(request, gate), created)
 
 
-async def _begin(chat: ChatCompletionRequest, run_id: str, gate: Gate) -> None:
-    """Start the run of a response that nobody waits for."""
+async def _streamed(
+    head: ResponseHead,
+    source: AsyncGenerator[Piece | Ending],
+    gate: Gate,
+    headers: dict[str, str],
+    after: int = -1,
+) -> ReplyResponse[Json]:
+    stream = ReplyStream(head.id, response_events(head, source, after), EVENTS)
+    await stream.begin()
+    return ReplyResponse(stream, gate.config.heartbeat_s, headers)
+
+
+async def _begin(chat: ChatCompletionRequest, run_id: str, gate: Gate) -> Sequence[str]:
+    """Start the run of a response that need not be waited for; what of the request it leaves out, in words."""
     if chat.model == POLICY or reply_schema(chat) is not None:
         raise InvalidError(
             "background: answers of agents in words alone are made in the background: leave it out", param="background"
         )
     question, picture = await decoded_question(chat, run_id, gate)
     await gate.system.parts.runs.start(question.request, picture)
+    return question.notices
