@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import Field, field_validator, model_validator
 
-from vrag_ray.config.section import Section
+from vrag_ray.config.section import Choice, Section
 from vrag_ray.types import FamilyName
 from vrag_ray.types.file_names import expanded
 
@@ -65,7 +65,7 @@ class EvidenceForm(StrEnum):
         return self is not EvidenceForm.PICTURE
 
 
-class Marks(StrEnum):
+class Marks(Choice):
     """What a language model is given to point at parts of a page with: the numbers of its elements."""
 
     OFF = "off"

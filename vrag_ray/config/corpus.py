@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Self
 
 from pydantic import Field, model_validator
 
-from vrag_ray.config.section import Section
+from vrag_ray.config.section import Choice, Section
 
 WALL_FACTOR = 10
 """A decode may take this many times its CPU seconds: on a busy machine a process gets a small share of a core."""
@@ -62,7 +61,7 @@ class DecodeLimits(Section):
         )
 
 
-class OfficeUse(StrEnum):
+class OfficeUse(Choice):
     """Whether office files are laid out by LibreOffice."""
 
     AUTO = "auto"

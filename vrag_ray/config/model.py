@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from pydantic import Field
 
-from vrag_ray.config.section import Section
+from vrag_ray.config.section import Choice, Section
 
 
-class ReplyConstraint(StrEnum):
+class ReplyConstraint(Choice):
     """The field of a request that holds a reply to its form (``agent.constrained``)."""
 
     AUTO = "auto"

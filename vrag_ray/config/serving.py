@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from enum import StrEnum
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from vrag_ray.config.agent import AgentName
 from vrag_ray.config.section import Section
 
 logger = logging.getLogger(__name__)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Auth(StrEnum):
@@ -74,6 +76,11 @@ class ServingConfig(Section):
     max_render_pixels: int = Field(default=16_000_000, ge=1)
     """Of one picture of a page: a larger one is drawn at a lower resolution."""
 
+    @field_validator("cors_origins")
+    @classmethod
+    def _as_browsers_write_them(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(_origin, origins))
+
     @model_validator(mode="before")
     @classmethod
     def _take_former_name(cls, values: object) -> object:
@@ -83,3 +90,17 @@ class ServingConfig(Section):
             if values.pop("allow_open"):
                 values.setdefault("auth", Auth.OPEN)
         return values
+
+
+def _origin(text: str) -> str:
+    """An origin as a browser sends it: scheme and host in lower case, no default port and nothing behind. ``*`` means
+    all. Raises ValueError for what no browser sends, as letters beyond ASCII, in place of which it sends ``xn--…``."""
+    if text in ("*", "null"):
+        return text
+    parts = urlsplit(text.strip())
+    host, port = parts.hostname or "", parts.port
+    behind = parts.path.rstrip("/") or parts.query or parts.fragment or parts.username is not None
+    if not parts.scheme or not host or "*" in host or not host.isascii() or behind:
+        raise ValueError(f"{text!r} is no origin: write it as https://chat.example.org or http://localhost:3000")
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}" + (f":{port}" if port not in (None, _DEFAULT_PORTS.get(parts.scheme)) else "")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import json
+import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args, get_origin
 
@@ -12,7 +15,11 @@ from pydantic import BaseModel, ValidationError
 from vrag_ray.types import VragError
 from vrag_ray.types.errors import validation_message
 
+logger = logging.getLogger(__name__)
+
 PREFIX = "VRAG_"
+READ_ELSEWHERE = ("VRAG_API_KEY", "VRAG_API_KEYS", "VRAG_CACHE_HOME", "VRAG_URL")
+"""Variables of this project that are no settings."""
 NESTED = "__"
 _NEAR = 0.85
 """Similarity by difflib from which a name is taken for a misspelled one: ``colection``, ``agent_max_steps``."""
@@ -24,6 +31,10 @@ def fault_of(model: type[BaseModel], invalid: ValidationError) -> str:
     error = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
     place = [str(part) for part in error["loc"]]
     where = ".".join(place) or "the top"
+    undecoded = getattr(error.get("ctx", {}).get("error"), "__cause__", None)
+    if isinstance(undecoded, json.JSONDecodeError):
+        name = next((name for name in os.environ if _is_ours(name) and os.environ[name] == undecoded.doc), where)
+        return f'{name}: it is no JSON: write a list as ["a", "b"], and names with values as {{"a": "b"}}'
     if error["type"] != "extra_forbidden":
         return f"{where}: {validation_message(error)}"
     near = _nearest(model, place)
@@ -32,18 +43,27 @@ def fault_of(model: type[BaseModel], invalid: ValidationError) -> str:
 
 def refuse_unknown_variables(model: type[BaseModel], environment: Mapping[str, str]) -> None:
     """Raise VragError for a variable that was meant as a setting and is none: its name has two underscores, or is
-    nearly that of a setting. Others are read elsewhere, as VRAG_API_KEYS, or are another program's."""
+    nearly that of a setting or of ``READ_ELSEWHERE``. Others are another program's; one that has the name of a setting
+    within a section is reported."""
     variables = {NESTED.join(place) for place in _places(model)}
+    known_elsewhere = {name.lower().removeprefix(PREFIX.lower()) for name in READ_ELSEWHERE}
     for name in environment:
         lower = name.lower().removeprefix(PREFIX.lower())
-        if not name.upper().startswith(PREFIX) or _is_link(environment[name]):
+        if not _is_ours(name) or _is_link(environment[name]) or lower in known_elsewhere:
             continue
         if lower.partition(NESTED)[0] in model.model_fields:
             continue
-        near = difflib.get_close_matches(lower, variables, 1, _NEAR)
+        near = difflib.get_close_matches(lower, variables | known_elsewhere, 1, _NEAR)
         if near or NESTED in lower:
             known = f"did you mean {PREFIX}{near[0].upper()}?" if near else "docs/settings.md lists them"
             raise VragError(f"the variable {name} is no setting: {known}")
+        nested = [PREFIX + NESTED.join(place).upper() for place in _places(model) if place[-1] == lower]
+        if nested:
+            logger.warning("the variable %s is passed over; did you mean %s?", name, " or ".join(nested))
+
+
+def _is_ours(name: str) -> bool:
+    return name.upper().startswith(PREFIX)
 
 
 def _is_link(value: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic import Field, StringConstraints, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from vrag_ray.config.agent import AgentConfig
@@ -18,6 +18,7 @@ from vrag_ray.config.corpus import CorpusConfig, IngestConfig
 from vrag_ray.config.embedding import MINILM, NO_MODEL, RerankerConfig, SpaceConfig, with_text_space
 from vrag_ray.config.index import IndexConfig
 from vrag_ray.config.model import OpenAiConfig, VllmConfig
+from vrag_ray.config.section import refuse_switch, without_empty
 from vrag_ray.config.serving import ServingConfig
 from vrag_ray.config.setting_names import NESTED, PREFIX, fault_of, refuse_unknown_variables
 from vrag_ray.config.yaml_file import read_yaml
@@ -102,7 +103,14 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _with_text_space(cls, values: object) -> object:
+        values = without_empty(cls.model_fields, values)
         return with_text_space(values) if isinstance(values, Mapping) else values
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_as_number(cls, value: object, info: ValidationInfo) -> object:
+        refuse_switch(cls.model_fields, value, info)
+        return value
 
     @model_validator(mode="after")
     def _single_language_model(self) -> Settings:

@@ -40,6 +40,16 @@ def _text_of(path: Path) -> str:
         ) from error
 
 
+_NO_TEXT = {
+    "tag:yaml.org,2002:bool": "true or false",
+    "tag:yaml.org,2002:null": "nothing",
+    "tag:yaml.org,2002:int": "a number",
+    "tag:yaml.org,2002:float": "a number",
+    "tag:yaml.org,2002:timestamp": "a date",
+}
+"""What a bare name may be in YAML, by tag: ``on``, ``null``, ``2024``. Settings, and what users name, have texts."""
+
+
 class _UniqueKeys(yaml.SafeLoader):
     """Plain YAML would take the last of two values of a key."""
 
@@ -48,6 +58,11 @@ class _UniqueKeys(yaml.SafeLoader):
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 continue
+            if key.tag in _NO_TEXT:
+                raise yaml.YAMLError(
+                    f"the name {key.value} in line {key.start_mark.line + 1} is read as {_NO_TEXT[key.tag]}: "
+                    "write it in quotes"
+                )
             before = first.setdefault(key.value, key)
             if before is not key:
                 raise yaml.YAMLError(

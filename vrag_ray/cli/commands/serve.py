@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -16,14 +15,11 @@ import typer
 from vrag_ray.cli.console import Echo, interruptible, ray_behind_terminal
 from vrag_ray.cli.options import GpusOption, JsonFlag, RayFlag, echo_line, with_collections, with_gpus
 from vrag_ray.signals import SIGNALS, is_ignored
-from vrag_ray.types import VragError
 from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
     from vrag_ray.serving.local import LocalService
-
-APPLICATION = "vrag_ray.serving.app:build"
 
 
 def serve(
@@ -53,6 +49,8 @@ def serve(
     One process serves it, without Ray, unless the settings need Ray Serve: shards, replicas, GPUs of shards, vLLM, or a
     cluster of RAY_ADDRESS.
     """
+    from vrag_ray.config.serve_config import read_serve_config
+
     settings, listed = read_serve_config(config)
     typed = {"host": host, "port": port}
     changes = {name: value for name, value in typed.items() if value is not None}
@@ -106,43 +104,6 @@ def serving(settings: Settings, port: int, reason: str) -> Iterator[LocalService
         yield service
     finally:
         service.stop()
-
-
-def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:
-    """Settings of plain settings YAML, or of our application in a Serve config.
-
-    Also returns the names of deployments whose own options only ``serve run`` applies.
-    """
-    from vrag_ray.config import Settings, load_settings
-
-    if path is None:
-        return load_settings(None), []
-    from pydantic import ValidationError
-
-    from vrag_ray.config.setting_names import fault_of, refuse_unknown_variables
-    from vrag_ray.config.yaml_file import read_yaml
-
-    content = read_yaml(path)
-    if not isinstance(content, dict) or "applications" not in content:
-        return load_settings(path), []
-    ours = [application for application in content["applications"] if application.get("import_path") == APPLICATION]
-    if len(ours) != 1:
-        raise VragError(f"{path} has {len(ours)} applications {APPLICATION}, and `vrag serve` runs one")
-    args = dict(ours[0].get("args") or {})
-    http = content.get("http_options") or {}
-    args["serving"] = {**(args.get("serving") or {}), **{k: http[k] for k in ("host", "port") if k in http}}
-    refuse_unknown_variables(Settings, os.environ)
-    try:
-        settings = Settings.model_validate(args)
-    except ValidationError as error:
-        raise VragError(f"{path} is wrong at args.{fault_of(Settings, error)}") from error
-    plain = {"name", "num_replicas"}
-    deployments = ours[0].get("deployments") or []
-    return settings, [
-        deployment["name"]
-        for deployment in deployments
-        if set(deployment) - plain or deployment.get("num_replicas", 1) != 1
-    ]
 
 
 def stop_event() -> threading.Event:

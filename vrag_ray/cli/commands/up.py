@@ -76,8 +76,9 @@ def up(
     The collection is FOLDER-collection beside the first folder, unless --collection names another. Without --watch,
     call it again for what came later.
     """
-    from vrag_ray.cli.commands.serve import ray_reason, read_serve_config, stop_event, terminal
+    from vrag_ray.cli.commands.serve import ray_reason, stop_event, terminal
     from vrag_ray.cli.commands.ui import launch_of
+    from vrag_ray.config.serve_config import read_serve_config
     from vrag_ray.serving.placement import refuse_model_on_gpu
 
     settings, listed = read_serve_config(config)
