@@ -6,18 +6,22 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Semaphore
 
 import httpx
 import psutil
 import pytest
 
+from tests.support.openai_stub import Say, openai_stub
 from tests.support.patience import HANGS_AFTER_S
 from tests.support.planted import doc_id_of, document, plant
 from tests.support.signals import heeding_interrupts
@@ -174,6 +178,70 @@ def test_a_signal_of_the_system_or_of_a_closed_terminal_ends_the_service_as_ctrl
     with served(tmp_path / "c") as (process, _):
         process.send_signal(number)
         assert process.wait(HANGS_AFTER_S) == 0
+
+
+def test_replies_under_way_end_with_their_reason_when_the_service_stops(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plant(tmp_path / "c", {"a": ["red apple"]})
+    with openai_stub(lambda *_: Say("a long reply " * 10_000, delay_s=0.1)) as stub:
+        settings = Settings.model_validate(
+            {
+                "collection": str(tmp_path / "c"),
+                "openai": {"base_url": stub.base_url, "model": "m"},
+                "agent": {"evidence": "text"},
+            }
+        )
+        service = start_here(settings, 0)
+        try:
+            with ThreadPoolExecutor(4) as readers, socket.create_connection(_address(service.base_url)) as uploading:
+                chat = {"model": "policy", "messages": [{"role": "user", "content": "q"}]}
+                began = Semaphore(0)
+                streams = [
+                    readers.submit(_last_event, f"{service.base_url}{path}", body, began)
+                    for path, body in (
+                        ("/v1/chat/completions", chat | {"stream": True}),
+                        ("/v1/chat/completions", chat | {"model": "vimrag", "stream": True}),
+                        ("/v1/runs", {"question": "q", "agent": "vimrag"}),
+                    )
+                ]
+                whole = readers.submit(httpx.post, f"{service.base_url}/v1/chat/completions", json=chat, timeout=None)
+                for _ in streams:
+                    assert began.acquire(timeout=HANGS_AFTER_S)
+                uploading.sendall(
+                    b"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n"
+                    b"Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\n"
+                )
+                while len(stub.requests) < 4:
+                    time.sleep(0.05)
+                service.stop()
+                policy, agent, run = (json.loads(stream.result()) for stream in streams)
+                refused = b"".join(iter(lambda: uploading.recv(1 << 16), b""))
+        finally:
+            service.stop()
+    for error in (policy["error"], agent["error"], whole.result().json()["error"]):
+        assert (error["code"], "the service is stopping" in error["message"]) == ("not_ready", True)
+    assert (run["kind"], run["terminal"], run["message"]) == ("error", True, "the run was cancelled")
+    assert refused.startswith(b"HTTP/1.1 503") and b"the service is stopping" in refused
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+def _address(base_url: str) -> tuple[str, int]:
+    url = httpx.URL(base_url)
+    assert url.port is not None
+    return url.host, url.port
+
+
+def _last_event(url: str, body: dict[str, object], began: Semaphore) -> str:
+    """The data of the last event of a stream that ends in an orderly way; ``began`` is released at the first."""
+    last = ""
+    with httpx.stream("POST", url, json=body, timeout=None) as response:
+        for line in response.iter_lines():
+            if line.startswith("data: "):
+                if not last:
+                    began.release()
+                last = line.removeprefix("data: ")
+    return last
 
 
 def test_a_killed_ingest_is_begun_again_and_reports_as_if_nothing_had_happened(tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Generic, TypeVar
 
 from vrag_ray.serving.contract import LoggedEvent
+from vrag_ray.serving.errors import NotReadyError
 
 log = logging.getLogger("vrag_ray.serving")
 
 
 T = TypeVar("T")
 HEARTBEAT = b": keep-alive\n\n"
+STOPPING = "the service is stopping: send the request again when it runs"
 
 
 _LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
@@ -45,19 +47,26 @@ class HeartbeatPump(Generic[T]):
         for first in done:
             first.result()
 
-    async def values(self, heartbeat_s: float) -> AsyncGenerator[T | None]:
-        """All values; None after every ``heartbeat_s`` seconds without one. Raises what the source raises."""
-        while True:
-            pending = self._awaited()
-            done, _ = await asyncio.wait({pending}, timeout=heartbeat_s)
-            if not done:
-                yield None
-                continue
-            value = pending.result()
-            if value is None:
-                return
-            self._next = None
-            yield value
+    async def values(self, heartbeat_s: float, closing: asyncio.Event | None = None) -> AsyncGenerator[T | None]:
+        """All values; None after every ``heartbeat_s`` seconds without one. Raises what the source raises, and
+        NotReadyError once ``closing`` is set."""
+        end = asyncio.ensure_future((closing or asyncio.Event()).wait())
+        try:
+            while True:
+                pending = self._awaited()
+                await asyncio.wait({pending, end}, timeout=heartbeat_s, return_when=asyncio.FIRST_COMPLETED)
+                if not pending.done():
+                    if end.done():
+                        raise NotReadyError(STOPPING)
+                    yield None
+                    continue
+                value = pending.result()
+                if value is None:
+                    return
+                self._next = None
+                yield value
+        finally:
+            end.cancel()
 
     def _awaited(self) -> asyncio.Task[T | None]:
         if self._next is None:

@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import uvicorn
 
@@ -20,6 +20,8 @@ from vrag_ray.serving.system import ServedSystem
 
 OPEN_REPLIES_END_WITHIN_S = 2
 """When the service stops: readers of a run's events may hold their requests for as long as it takes."""
+LAST_EVENTS_ARE_SENT_WITHIN_S = 2
+"""After that runs are cancelled and streams end with an event that says so; what still goes on then is cut off."""
 
 
 def why_ray(settings: Settings) -> str:
@@ -83,29 +85,46 @@ class ServerThread:
         self._serving = asyncio.current_task()
         async with local_parts(self._settings) as parts:
             system = ServedSystem(parts, ServingPaths.of(self._settings).uploads)
-            api = create_api(system, self._settings.serving, self._security, behind_serve=False)
+            closing = asyncio.Event()
+
+            async def end_replies() -> None:
+                await asyncio.sleep(OPEN_REPLIES_END_WITHIN_S)
+                closing.set()
+                await parts.agents.end_runs()
+
+            api = create_api(system, self._settings.serving, self._security, behind_serve=False, closing=closing)
             config = uvicorn.Config(
                 api,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
-                timeout_graceful_shutdown=OPEN_REPLIES_END_WITHIN_S,
+                timeout_graceful_shutdown=OPEN_REPLIES_END_WITHIN_S + LAST_EVENTS_ARE_SENT_WITHIN_S,
             )
-            self._server = _Server(config, self._accepting)
+            self._server = _Server(config, self._accepting, end_replies)
             await self._server.serve(sockets=[self._listening])
             system.close()
 
 
 class _Server(uvicorn.Server):
-    """Sets ``accepting`` once it accepts requests."""
+    """Sets ``accepting`` once it accepts requests, and runs ``end_replies`` beside its wait for those under way."""
 
-    def __init__(self, config: uvicorn.Config, accepting: threading.Event) -> None:
+    def __init__(
+        self, config: uvicorn.Config, accepting: threading.Event, end_replies: Callable[[], Awaitable[None]]
+    ) -> None:
         super().__init__(config)
         self._accepting = accepting
+        self._end_replies = end_replies
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._accepting.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        ending = asyncio.ensure_future(self._end_replies())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            ending.cancel()
 
 
 def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:

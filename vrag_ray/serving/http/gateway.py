@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
@@ -35,9 +37,15 @@ _MULTIPART_OVERHEAD = 1 << 20
 
 
 def create_api(
-    system: ServedSystem, config: ServingConfig, security: Security, *, behind_serve: bool = True
+    system: ServedSystem,
+    config: ServingConfig,
+    security: Security,
+    *,
+    behind_serve: bool = True,
+    closing: asyncio.Event | None = None,
 ) -> FastAPI:
-    """The gateway of one process. ``behind_serve``: as ``Observe``."""
+    """The gateway of one process. ``behind_serve`` and ``closing``: as ``Observe``."""
+    closing = closing or asyncio.Event()
     api = FastAPI(
         title="vrag_ray",
         version=__version__,
@@ -47,7 +55,7 @@ def create_api(
         redoc_url=None,
     )
     metrics = Metrics()
-    api.state.gate = Gate(system, config, metrics, security)
+    api.state.gate = Gate(system, config, metrics, security, closing)
     for module in (search, runs, feedback, documents, openai_chat, openai_responses, openai_models, health):
         api.include_router(module.router)
     envelope.install(api)
@@ -75,6 +83,10 @@ def create_api(
             expose_headers=["X-Run-ID", "X-Request-ID", "Location", "Content-Range", "Retry-After"],
         )
     api.add_middleware(
-        Observe, metrics=metrics, behind_serve=behind_serve, read_by_other_origins=bool(config.cors_origins)
+        Observe,
+        metrics=metrics,
+        closing=closing,
+        behind_serve=behind_serve,
+        read_by_other_origins=bool(config.cors_origins),
     )
     return api

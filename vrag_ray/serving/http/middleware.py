@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -12,7 +13,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 
 from vrag_ray.serving.error_body import error_response, unforeseen_error_response, vrag_error_response
-from vrag_ray.serving.errors import OverloadedError
+from vrag_ray.serving.errors import NotReadyError, OverloadedError
+from vrag_ray.serving.event_stream import STOPPING
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -29,13 +31,21 @@ class Observe:
     """Outermost: request id, timing, safe default headers, and a bare 500 for whatever was not foreseen."""
 
     def __init__(
-        self, app: ASGIApp, metrics: Metrics, *, behind_serve: bool, read_by_other_origins: bool = False
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        closing: asyncio.Event,
+        *,
+        behind_serve: bool,
+        read_by_other_origins: bool = False,
     ) -> None:
-        """``behind_serve``: Serve's proxy gives every request an id and puts it into the reply itself.
+        """``closing`` is set before the requests that are left are cancelled, since the service stops.
+        ``behind_serve``: Serve's proxy gives every request an id and puts it into the reply itself.
         ``read_by_other_origins``: pages of origins that may read replies show pictures from here too."""
         self._resource_policy = "cross-origin" if read_by_other_origins else "same-site"
         self._app = app
         self._metrics = metrics
+        self._closing = closing
         self._behind_serve = behind_serve
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,6 +74,12 @@ class Observe:
 
         try:
             await self._app(scope, receive, observed)
+        except asyncio.CancelledError:
+            if not self._closing.is_set():
+                raise
+            if status == 0:
+                # The server that cancels it would send a bare 500.
+                await vrag_error_response(NotReadyError(STOPPING))(scope, receive, observed)
         except Exception as error:
             log.exception("request %s: %s %s failed", request_id, scope["method"], scope["path"])
             if status == 0:

@@ -3,6 +3,7 @@ events of the Responses API, each with its name."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -76,8 +77,12 @@ class Wire(Generic[T]):
 class ReplyStream(Generic[T]):
     """The events of one reply on the wire. ``begin`` first; ``close`` stops the reply wherever it is."""
 
-    def __init__(self, name: str, source: AsyncGenerator[T], wire: Wire[T]) -> None:
+    def __init__(
+        self, name: str, source: AsyncGenerator[T], wire: Wire[T], closing: asyncio.Event | None = None
+    ) -> None:
+        """Once ``closing`` is set, its last event says that the service stops."""
         self._name = name
+        self._closing = closing
         self._source = source
         self._wire = wire
         self._pump = HeartbeatPump(source)
@@ -93,7 +98,7 @@ class ReplyStream(Generic[T]):
     async def events(self, heartbeat_s: float) -> AsyncGenerator[bytes]:
         """All events, with a comment after every ``heartbeat_s`` seconds of silence."""
         try:
-            async for event in self._pump.values(heartbeat_s):
+            async for event in self._pump.values(heartbeat_s, self._closing):
                 yield HEARTBEAT if event is None else self._wire.event(event)
         except VragError as error:
             yield self._wire.fault(vrag_error_response(error))

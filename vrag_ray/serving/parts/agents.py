@@ -96,10 +96,14 @@ class Agents:
         )
         self._feedback = FeedbackStore(ServingPaths.of(settings).runs / "feedback")
 
-    async def aclose(self) -> None:
-        """Runs that are under way are cancelled, and stored as such."""
-        self._lag.stop()
+    async def end_runs(self) -> None:
+        """Runs that are under way are cancelled, and stored as such; their readers get the last event."""
         await self._runs.cancel_all()
+
+    async def aclose(self) -> None:
+        """Ends the runs that are under way."""
+        self._lag.stop()
+        await self.end_runs()
         self._runs.close()
 
     async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:

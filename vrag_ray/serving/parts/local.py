@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
@@ -19,8 +20,15 @@ if TYPE_CHECKING:
     from vrag_ray.index.search.retriever import ShardedRetriever
 
 
+@dataclass(frozen=True, slots=True)
+class LocalParts(Parts):
+    """The parts of this process, and what they are that no other process can use."""
+
+    agents: Agents
+
+
 @asynccontextmanager
-async def local_parts(settings: Settings, *, must_load: bool = False) -> AsyncIterator[Parts]:
+async def local_parts(settings: Settings, *, must_load: bool = False) -> AsyncIterator[LocalParts]:
     """The parts, with all collections loaded that can be. ``must_load``: raise what hindered the main collection from
     loading."""
     collections = ServedCollections(settings, _start_retriever)
@@ -29,7 +37,7 @@ async def local_parts(settings: Settings, *, must_load: bool = False) -> AsyncIt
     agents = Agents(settings, collections, documents, collections.check, model)
     try:
         await collections.loaded(must_load=must_load)
-        yield Parts(collections, agents, agents, documents)
+        yield LocalParts(collections, agents, agents, documents, agents)
     finally:
         await agents.aclose()
         if model is not None:

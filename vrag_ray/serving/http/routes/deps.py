@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,8 @@ class Gate:
     metrics: Metrics
     security: Security
     """Signs the addresses of citations."""
+    closing: asyncio.Event
+    """Set when the service stops: replies that go on are to end."""
 
 
 async def gate_of(request: Request) -> Gate:

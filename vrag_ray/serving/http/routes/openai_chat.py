@@ -48,7 +48,7 @@ async def chat_completions(body: ChatCompletionRequest, request: Request, gate: 
     headers = {"X-Run-ID": name} if is_run else {}
     if body.stream:
         usage = body.stream_options is not None and body.stream_options.include_usage
-        stream = ReplyStream(head.id, chunks(head, source, include_usage=usage), CHUNKS)
+        stream = ReplyStream(head.id, chunks(head, source, include_usage=usage), CHUNKS, gate.closing)
         await stream.begin()
         return ReplyResponse(stream, gate.config.heartbeat_s, headers)
     try:

@@ -163,7 +163,7 @@ async def _streamed(
     headers: dict[str, str],
     after: int = -1,
 ) -> ReplyResponse[Json]:
-    stream = ReplyStream(head.id, response_events(head, source, after), EVENTS)
+    stream = ReplyStream(head.id, response_events(head, source, after), EVENTS, gate.closing)
     await stream.begin()
     return ReplyResponse(stream, gate.config.heartbeat_s, headers)
 
