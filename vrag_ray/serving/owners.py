@@ -95,7 +95,9 @@ class Owners:
                 try:
                     os.utime(path)
                 except FileNotFoundError:
-                    # Taken for dead, after a pause longer than the lease.
+                    # Taken for dead, after a pause longer than the lease, or the folder was removed.
+                    self._folder.parent.mkdir(exist_ok=True)
+                    self._folder.mkdir(exist_ok=True)
                     self._write()
         path.unlink(missing_ok=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from tests.support.stand_in import ScriptedRun
 from vrag_ray.agent.events import EVENT, ErrorEvent, RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest, RunSummary
-from vrag_ray.serving.errors import ConflictError
+from vrag_ray.serving import owners as owners_module
+from vrag_ray.serving.errors import ConflictError, NotReadyError
+from vrag_ray.serving.owners import Owners
 from vrag_ray.serving.runs.event_log import EventLog, LogTail
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore
@@ -172,3 +175,32 @@ async def test_a_follower_reads_a_line_that_is_being_written_once_and_whole(tmp_
     (tmp_path / "run.events").unlink()
     with pytest.raises(FileNotFoundError):
         tail.news()
+
+
+async def test_a_folder_of_runs_that_is_removed_is_made_anew_and_one_that_cannot_be_is_reported(tmp_path: Path):
+    folder = tmp_path / "volume" / "runs"
+    replica = Replica(folder)
+    shutil.rmtree(folder)
+    replica.go.set()
+    replica.start(RUN)
+    await replica.seen(ID)
+    assert replica.finished(ID).answer == "42"
+    shutil.rmtree(folder.parent)
+    with pytest.raises(NotReadyError, match="of runs cannot be made: No such file or directory"):
+        replica.state()
+    with pytest.raises(NotReadyError):
+        replica.start(RunRequest(question="again?", run_id="another-run"))
+    replica.close()
+
+
+async def test_an_owner_whose_folder_is_removed_shows_again_that_it_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(owners_module, "RENEW_S", 0.01)
+    owner, other = Owners(tmp_path / "runs" / "owners"), Owners(tmp_path / "runs" / "owners")
+    shutil.rmtree(tmp_path / "runs")
+    async with asyncio.timeout(HANGS_AFTER_S):
+        while not other.is_alive(owner.me):  # noqa: ASYNC110  the other process shares a folder only
+            await asyncio.sleep(0.01)
+    owner.close()
+    other.close()

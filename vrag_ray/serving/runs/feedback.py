@@ -31,6 +31,7 @@ class FeedbackStore:
     def put(self, record: RunRecord, feedback: Feedback) -> RatedRun:
         """Store the feedback on a finished run; a second verdict on the same run replaces the first."""
         rated = rated_run(record, feedback)
+        self._folder.mkdir(parents=True, exist_ok=True)
         write_atomically(self._path(record.run_id), rated.model_dump_json())
         return rated
 

@@ -168,6 +168,8 @@ class RunService:
         self._store.close()
 
     def state(self) -> AgentState:
+        """Raises NotReadyError where runs cannot be stored."""
+        self._store.require_folder()
         return AgentState(active=len(self._live), finished=dict(self._finished))
 
     async def _drive(self, live: _Live) -> None:

@@ -17,6 +17,7 @@ from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.client.schemas import RUN_ID, RunSummary
 from vrag_ray.serving.contract import LoggedEvent
+from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.files import write_atomically
 from vrag_ray.serving.owners import Owners
 from vrag_ray.serving.runs.event_log import EventLog, LogTail, ReadLog, final_error, logged, read_log
@@ -61,8 +62,17 @@ class RunStore:
         self._refresh()
         self.live_elsewhere()
 
+    def require_folder(self) -> None:
+        """Make the folder again where somebody removed it. Raises NotReadyError where it cannot be made."""
+        try:
+            self._folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise NotReadyError(f"the folder {self._folder} of runs cannot be made: {error.strerror}") from error
+
     def open_log(self, summary: RunSummary) -> EventLog:
-        """Raises FileExistsError where a run of this name is under way or over, here or in another replica."""
+        """Raises FileExistsError where a run of this name is under way or over, here or in another replica, and
+        NotReadyError where the folder is gone."""
+        self.require_folder()
         events = EventLog(self._events_path(summary.run_id), summary, self._owners.me)
         if self._path(summary.run_id).exists():
             events.close()
@@ -188,6 +198,7 @@ class RunStore:
         return None
 
     def _write(self, run: StoredRun) -> None:
+        self._folder.mkdir(exist_ok=True)
         write_atomically(self._path(run.summary.run_id), run.model_dump_json())
         self._events_path(run.summary.run_id).unlink(missing_ok=True)
 
