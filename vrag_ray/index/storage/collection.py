@@ -24,6 +24,7 @@ from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.passage_names import MOST_ROWS, PassageNames
 from vrag_ray.index.storage.rows import (
     HIT_COLUMNS,
+    AbsentError,
     CorruptionError,
     passage_from_row,
     quoted,
@@ -320,6 +321,10 @@ class Collection:
                         self.files.uri(folder), version=pinned, storage_options=self.files.lance_options
                     )
             except (ValueError, OSError) as error:
+                if not self.files.exists(MARKER):
+                    raise AbsentError(
+                        f"the collection {self.root} is no longer in its place: mount or move it back"
+                    ) from error
                 raise CorruptionError(f"{folder} version {pinned} cannot be opened: run `vrag verify`") from error
         return self._tables[folder]
 

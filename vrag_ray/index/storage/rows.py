@@ -38,6 +38,14 @@ if TYPE_CHECKING:
 Row = Mapping[str, object]
 
 
+class AbsentError(VragError):
+    """A collection that was opened is no longer in its place, as on a volume that is not mounted."""
+
+    status = 503
+    type = "server_error"
+    code = "storage_unavailable"
+
+
 class CorruptionError(VragError):
     """Bytes on disk are not what was written; nothing that a caller sends can mend it."""
 

@@ -146,7 +146,8 @@ class JobQueue:
                 try:
                     return await self._ingest(with_changes(job, {"public": running}), self._progress)
                 except BusyError as error:
-                    # By `vrag ingest`, or what is left of a replica that was killed; neither is a fault of the job.
+                    # With `vrag ingest`, with what is left of a replica that was killed, or on a volume that is gone:
+                    # none is a fault of the job.
                     log.info("ingest job %s waits: %s", running.job_id, error)
                     await asyncio.sleep(BUSY_S)
         except VragError as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
 from vrag_ray.client.schemas import FileNotice, FileProblem, FileState, IngestJob, JobState
 from vrag_ray.config import Settings
-from vrag_ray.types import DocumentStatus, Meta, VragError
+from vrag_ray.types import DocumentStatus, Meta, NotFoundError, VragError
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.redaction import scrub
 
@@ -28,7 +29,10 @@ async def run_job(
     ingest: IngestFiles,
     refresh: Callable[[], Awaitable[int]],
 ) -> IngestJob:
-    """Ingest, report progress, have searches find the result; the final state of the job."""
+    """Ingest, report progress, have searches find the result; the final state of the job.
+
+    Raises BusyError where the collection is not in its place, as on a volume that is not mounted: the files wait.
+    """
     from vrag_ray.ingest import IngestReport, Source
 
     state = job.public
@@ -37,13 +41,20 @@ async def run_job(
         for number, file in enumerate(job.files)
     ]
     outcome: IngestReport | None = None
-    async with aclosing(ingest(settings, sources, job.meta)) as updates:
-        async for update in updates:
-            if isinstance(update, IngestReport):
-                outcome = update
-            else:
-                state = _progressed(state, update, sources)
-                report(state)
+    # An ingest would make the collection that is missing.
+    await asyncio.to_thread(_require_collection, settings.collection)
+    try:
+        async with aclosing(ingest(settings, sources, job.meta)) as updates:
+            async for update in updates:
+                if isinstance(update, IngestReport):
+                    outcome = update
+                else:
+                    state = _progressed(state, update, sources)
+                    report(state)
+    except Exception:
+        # Whatever it died of in mid-work: without its collection it can do nothing.
+        await asyncio.to_thread(_require_collection, settings.collection)
+        raise
     if outcome is None:
         raise VragError("ingest ended without a report: upload the files again")
     version = await refresh()
@@ -67,6 +78,16 @@ async def run_job(
             "collection_version": version,
         },
     )
+
+
+def _require_collection(root: str) -> None:
+    from vrag_ray.index.storage.collection import Collection
+    from vrag_ray.index.storage.writer import BusyError
+
+    try:
+        Collection.open(root)
+    except NotFoundError as error:
+        raise BusyError(f"the collection {root} is not in its place: mount or move it back") from error
 
 
 def _progressed(state: IngestJob, progress: Progress, sources: Sequence[Source]) -> IngestJob:
