@@ -76,3 +76,12 @@ async def test_the_queue_is_bounded_and_old_jobs_are_forgotten(tmp_path: Path):
     with pytest.raises(NotFoundError):
         queue.job("a")
     await queue.close()
+
+
+async def test_what_a_desktop_leaves_beside_the_jobs_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    (tmp_path / ".DS_Store").write_bytes(b"x")
+    (tmp_path / "Thumbs.db").write_bytes(b"x")
+    queue = JobQueue(tmp_path, Ingest(), max_waiting=9, keep=9)
+    queue.submit("a", [uploaded_file(tmp_path, "a")], {})
+    await queue.close()
+    assert [record for record in caplog.records if "cannot be read" in record.getMessage()] == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -204,7 +205,11 @@ class JobQueue:
 
     def _refresh(self) -> None:
         """Know what other replicas have submitted, run and forgotten."""
-        folders = {folder.name: folder for folder in self._folder.iterdir() if folder.name != OWNERS}
+        with os.scandir(self._folder) as entries:
+            # Not what desktops leave beside them, as `.DS_Store`.
+            folders = {
+                entry.name: Path(entry) for entry in entries if entry.is_dir() and not entry.name.startswith(".")
+            }
         for job_id in self._jobs.keys() - folders.keys():
             self._jobs.pop(job_id, None)
         for job_id, folder in folders.items():
