@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from email.message import Message
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
+from starlette.types import Scope
 
 from vrag_ray.client.schemas import ErrorBody, ErrorDetail
 from vrag_ray.index.storage.errors import StorageError, StorageFailure, fault_of
@@ -18,6 +21,8 @@ from vrag_ray.types.redaction import scrub
 
 UNREAD_BODY = "There was an error parsing the body"
 """What FastAPI raises, with status 400, for a body that is no JSON."""
+_TYPES = frozenset({"constrained-str", "constrained-int", "constrained-float", "str", "int", "float", "bool"})
+"""What pydantic calls the members of a union."""
 _CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
 
 
@@ -81,9 +86,15 @@ def install(app: FastAPI) -> None:
         code = _CODES.get(error.status_code, "bad_request")
         headers = dict(error.headers) if error.headers else None
         message = scrub(str(error.detail))
-        header = _header_at_fault(request) if message == UNREAD_BODY else ""
-        if header:
-            return error_response(415, header, code=_CODES[415])
+        if message == UNREAD_BODY:
+            header = _header_at_fault(request)
+            if header:
+                return error_response(415, header, code=_CODES[415])
+            message = "the body cannot be read: send JSON in UTF-8, nested no more than some hundred levels deep"
+        if error.status_code == 405:
+            methods = _methods_at(app, request.scope)
+            message = f"{request.method} {request.url.path[:80]} is not offered here: use {methods}"
+            headers = {"Allow": methods}
         if error.status_code == 404 and "route" not in request.scope:
             routes = {route.path for route in app.routes if isinstance(route, APIRoute)}
             message = f"there is no {request.method} {request.url.path[:80]}: use one of {', '.join(sorted(routes))}"
@@ -94,13 +105,25 @@ def install(app: FastAPI) -> None:
         return vrag_error_response(error)
 
 
+def _methods_at(app: FastAPI, scope: Scope) -> str:
+    """Those that the routes of the path of ``scope`` take. HEAD is answered as GET is."""
+    routes = [route for route in app.routes if isinstance(route, APIRoute) and route.matches(scope)[0] != Match.NONE]
+    methods = {method for route in routes for method in route.methods}
+    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
+
+
 def _header_at_fault(request: Request) -> str:
     """What is wrong with the headers of a request whose body could not be read as JSON; "" where nothing is."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
         return f"Content-Encoding: {encoding[:40]} is not read here: send the body uncompressed"
     kind = request.headers.get("content-type", "")
-    return "" if "json" in kind.lower() else f"Content-Type: {kind[:80] or 'none'} is no JSON: send application/json"
+    if "json" not in kind.lower():
+        return f"Content-Type: {kind[:80] or 'none'} is no JSON: send application/json"
+    charset = Message()
+    charset["content-type"] = kind
+    named = str(charset.get_param("charset", "utf-8")).lower()
+    return "" if named in ("utf-8", "utf8") else f"Content-Type: the charset {named[:40]} is not read here: send UTF-8"
 
 
 def _type_of(status: int) -> str:
@@ -118,7 +141,8 @@ def _field(location: Sequence[int | str]) -> str:
     for at, name in enumerate(rest):
         follows_number = bool(names) and isinstance(names[-1], int)
         is_tag = follows_number and at + 1 < len(rest) and rest[at + 1] == name
-        is_member = place == "body" and isinstance(name, str) and ("[" in name or name[:1].isupper())
+        is_type = name in _TYPES and bool(names)
+        is_member = place == "body" and isinstance(name, str) and ("[" in name or name[:1].isupper() or is_type)
         if not is_tag and not is_member:
             names.append(name)
     # A JSON syntax error is located by its character position, which is no field.

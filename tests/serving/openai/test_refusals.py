@@ -79,6 +79,103 @@ async def test_values_that_mean_nothing_here_have_no_effect(client: httpx.AsyncC
 
 
 @pytest.mark.parametrize(
+    "extra",
+    [
+        {"max_tokens": 2147483647},
+        {"max_completion_tokens": "many"},
+        {"temperature": -1},
+        {"seed": 1.5},
+        {"stop": ["x"] * 20},
+        {"user": "u" * 600},
+        {"tools": [TOOL] * 130},
+        {"tools": [{"type": "function", "function": {"name": "my tool"}}]},
+    ],
+)
+async def test_what_agents_do_not_look_at_cannot_be_wrong_for_them(
+    client: httpx.AsyncClient, backend: StandIn, extra: dict[str, object]
+):
+    backend.go.set()
+    reply = await client.post(CHAT, json=ask("extractive", **extra))
+    assert reply.status_code == 200
+    assert any("tools" in notice for notice in reply.json()["choices"][0]["message"].get("notices") or ()) == (
+        "tools" in extra
+    )
+    assert refused(await client.post(CHAT, json=ask("policy", **extra)))[:1] == (422,)
+
+
+async def test_a_function_that_an_agent_must_call_has_to_be_right(client: httpx.AsyncClient):
+    wrong = [{"type": "function", "function": {"name": "my tool"}}]
+    reply = await client.post(CHAT, json=ask("vimrag", tools=wrong, tool_choice="required"))
+    assert refused(reply)[:2] == (422, "tools.0.function.name")
+
+
+@pytest.mark.parametrize(("sent", "read"), [("enabled", True), ("disabled", False), ("adaptive", None), (None, None)])
+async def test_thinking_is_read_as_other_servers_write_it(
+    client: httpx.AsyncClient, backend: StandIn, sent: str | None, read: bool | None
+):
+    thinking = {"type": sent, "budget_tokens": 1024} if sent else None
+    assert (await client.post(CHAT, json=ask("policy", thinking=thinking))).status_code == 200
+    assert backend.chats[0].thinking is read
+    unknown = await client.post(CHAT, json=ask("policy", thinking={"type": "loudly"}))
+    assert refused(unknown)[:2] == (422, "thinking")
+
+
+async def test_a_null_is_no_value_anywhere(client: httpx.AsyncClient, backend: StandIn):
+    call = {"id": "c", "type": "function", "function": {"name": "weather", "arguments": None}}
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": None}, {"type": "text", "text": "q"}]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "user", "content": "and?"},
+    ]
+    body = {"model": "policy", "messages": messages, "stream": True, "stream_options": {"include_usage": None}}
+    assert (await client.post(CHAT, json=body)).status_code == 200
+    assert '"arguments": {}' in str(backend.chats[0].messages[1])
+
+
+@pytest.mark.parametrize("collection", ["", [""], []])
+async def test_a_field_of_several_types_is_named_without_them(client: httpx.AsyncClient, collection: object):
+    for path, body in ((CHAT, ask("extractive")), ("/v1/search", {"query": "q"})):
+        reply = await client.post(path, json=body | {"collection": collection})
+        assert refused(reply)[1].removesuffix(".0") == "collection"
+
+
+@pytest.mark.parametrize("path", ["//v1/models", "/v1//models", "///v1///models"])
+async def test_slashes_that_a_base_url_doubles_are_one(client: httpx.AsyncClient, path: str):
+    assert (await client.get(f"{str(client.base_url).rstrip('/')}{path}")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "says"),
+    [
+        ("application/json; charset=iso-8859-1", 415, "the charset iso-8859-1 is not read here: send UTF-8"),
+        ("application/json", 400, "send JSON in UTF-8"),
+        ('application/json; charset="UTF-8"', 400, "send JSON in UTF-8"),
+    ],
+)
+async def test_a_body_in_another_encoding_is_refused_by_it(
+    client: httpx.AsyncClient, kind: str, status: int, says: str
+):
+    content = '{"query": "café"}'.encode("latin-1")
+    reply = await client.post("/v1/search", content=content, headers={"content-type": kind})
+    assert reply.status_code == status
+    assert says in reply.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "DELETE"])
+async def test_a_method_that_is_not_offered_names_those_that_are(client: httpx.AsyncClient, method: str):
+    models = await client.request(method, "/v1/models")
+    assert (models.status_code, models.headers["allow"]) == (405, "GET, HEAD")
+    feedback = await client.request("PATCH", "/v1/runs/some-run-id/feedback")
+    assert feedback.headers["allow"] == "GET, HEAD, PUT"
+
+
+async def test_head_is_counted_for_its_route(client: httpx.AsyncClient):
+    await client.head("/v1/models")
+    counted = (await client.get("/metrics")).text
+    assert 'vrag_http_requests_total{method="HEAD",route="/v1/models",status="200"} 1.0' in counted
+
+
+@pytest.mark.parametrize(
     ("headers", "says"),
     [
         ({"content-type": "application/x-www-form-urlencoded"}, "Content-Type"),

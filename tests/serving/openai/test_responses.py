@@ -19,6 +19,10 @@ from vrag_ray.types import Completion
 pytestmark = pytest.mark.anyio
 PATH = "/v1/responses"
 EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
+ASKS: dict[str, object] = {"role": "user", "content": "q"}
+CALL: dict[str, object] = {"type": "function_call", "call_id": "c1", "name": "weather"}
+OPAQUE = {"type": "reasoning", "summary": []}
+PICTURE = {"type": "input_image", "image_url": "https://example.org/a.png"}
 FUNCTION = {"type": "function", "name": "weather", "description": None, "parameters": {"type": "object"}}
 
 
@@ -231,7 +235,23 @@ async def test_text_format_and_tool_choice_are_those_of_a_chat(client: httpx.Asy
         ({"model": "vimrag", "input": []}, "input"),
         ({"model": "vimrag", "input": [{"type": "computer_calls"}]}, "input.0.type"),
         ({"model": "vimrag", "input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input.0.content.0"),
-        ({"model": "vimrag", "input": [{"role": "pirate", "content": "q"}]}, "messages.0.role"),
+        ({"model": "vimrag", "input": [{"role": "pirate", "content": "q"}]}, "input.0.role"),
+        ({"model": "vimrag", "input": ""}, "input"),
+        (
+            {"model": "vimrag", "input": "q", "instructions": "x", "text": {"format": {"type": "xml"}}},
+            "text.format.type",
+        ),
+        (
+            {"model": "vimrag", "input": "q", "text": {"format": {"type": "json_schema", "schema": 5}}},
+            "text.format.schema",
+        ),
+        ({"model": "policy", "input": "q", "tools": [{"type": "function", "name": "a b"}]}, "tools.0.name"),
+        ({"model": "policy", "input": "q", "max_output_tokens": 1 << 30}, "max_output_tokens"),
+        ({"model": "policy", "instructions": "x", "input": [CALL | {"arguments": 5}, ASKS]}, "input.0.arguments"),
+        (
+            {"model": "policy", "instructions": "x", "input": [OPAQUE, ASKS | {"content": [PICTURE]}]},
+            "input.1.content.0.image_url",
+        ),
         ({"model": "vimrag", "input": "q", "tool_choice": {"type": "file_search"}}, "tool_choice"),
         ({"model": "vimrag", "input": "q", "max_steps": 1}, "max_steps"),
     ],
@@ -244,3 +264,24 @@ async def test_a_lone_surrogate_is_refused(client: httpx.AsyncClient):
     content = b'{"model": "vimrag", "input": "crane \\ud83d"}'
     reply = await client.post(PATH, content=content, headers={"content-type": "application/json"})
     assert refused(reply)[:2] == (422, "input")
+
+
+async def test_what_is_wrong_is_said_of_the_field_that_was_sent(client: httpx.AsyncClient):
+    empty = await client.post(PATH, json={"model": "vimrag", "input": ""})
+    assert empty.json()["error"]["message"].startswith("input: there is no question")
+    for unknown in (await client.get(f"{PATH}/resp_none"), await client.post(f"{PATH}/resp_none/cancel")):
+        assert refused(unknown)[:2] == (404, "response_id")
+
+
+async def test_nulls_and_empty_ids_are_no_values(client: httpx.AsyncClient, backend: StandIn):
+    items = [{"type": None, **ASKS}, CALL | {"arguments": None}, ASKS]
+    assert whole(await client.post(PATH, json={"model": "policy", "input": items, "previous_response_id": ""}))
+    assert '"arguments": {}' in str(backend.chats[0].messages[1])
+
+
+@pytest.mark.parametrize(("method", "path"), [("DELETE", "/resp_x"), ("POST", "/input_tokens"), ("POST", "/compact")])
+async def test_what_is_not_offered_of_a_response_says_what_is(client: httpx.AsyncClient, method: str, path: str):
+    reply = await client.request(method, PATH + path, json={})
+    assert refused(reply) == (405, None, "method_not_allowed")
+    assert reply.json()["error"]["message"] == f"{method} {PATH}{path} is not offered here: use GET, HEAD"
+    assert reply.headers["allow"] == "GET, HEAD"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vrag_ray.serving.http.security import Security
 
 log = logging.getLogger("vrag_ray.serving")
+_SLASHES = re.compile("/{2,}")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -52,6 +53,8 @@ class Observe:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # As of a base URL that ends in a slash.
+        scope["path"] = _SLASHES.sub("/", scope["path"])
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
         started = time.perf_counter()
@@ -104,12 +107,17 @@ class AnswerHead:
             await self._app(scope, receive, send)
             return
 
+        inner = {**scope, "method": "GET", HEAD_ONLY: True}
+
         async def without_body(message: Message) -> None:
             if message["type"] == "http.response.body":
                 message = {**message, "body": b""}
+            elif "route" in inner:
+                # For the metrics.
+                scope["route"] = inner["route"]
             await send(message)
 
-        await self._app({**scope, "method": "GET", HEAD_ONLY: True}, receive, without_body)
+        await self._app(inner, receive, without_body)
 
 
 def head_only(request: Request) -> bool:

@@ -6,7 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
 
 from vrag_ray.client.schemas import CollectionChoice
 from vrag_ray.serving.openai.models import POLICY
@@ -14,14 +25,24 @@ from vrag_ray.types import InvalidError
 from vrag_ray.types.filters import SearchFilter
 
 MOST_TOKENS = 1 << 20
+MOST_TOOLS = 128
 MOST_INPUTS = 2048
 """Texts of one embeddings request, OpenAI's own limit."""
 
 
 class Incoming(BaseModel):
-    """Fields that are not declared are ignored."""
+    """Fields that are not declared are ignored. Null is no value, where a field need not have one."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_no_value(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        fields = cls.model_fields
+        needed = {field.alias or name for name, field in fields.items() if field.is_required()}
+        return {name: item for name, item in value.items() if item is not None or name in needed}
 
 
 class Body(Incoming):
@@ -56,11 +77,6 @@ def _broken_text(body: object) -> str | None:
     return None
 
 
-def _without_nulls(value: object) -> object:
-    """A field that is null as one that was not sent."""
-    return {name: item for name, item in value.items() if item is not None} if isinstance(value, Mapping) else value
-
-
 def _positive(value: object) -> object:
     """Clients write "no limit" and "no value" as 0 or -1."""
     return None if isinstance(value, int | float) and value <= 0 else value
@@ -72,6 +88,23 @@ def _natural(value: object) -> object:
 
 def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) else value
+
+
+def _or_nothing(value: object) -> object:
+    return "" if value is None else value
+
+
+def _or_no_arguments(value: object) -> object:
+    return "{}" if value is None else value
+
+
+def _switch(value: object) -> object:
+    """Whether to think, as Anthropic's clients and LiteLLM write it; ``adaptive`` leaves it to the model."""
+    match value:
+        case {"type": "enabled" | "disabled" | "adaptive" | "auto" as kind}:
+            return {"enabled": True, "disabled": False}.get(kind)
+        case _:
+            return value
 
 
 def _url(value: object) -> object:
@@ -139,11 +172,14 @@ def _name_of(tool: object) -> str | None:
             return None
 
 
+Thinking = Annotated[bool | None, BeforeValidator(_switch)]
+
+
 class TextContent(Incoming):
     """Words."""
 
     type: Literal["text"]
-    text: str
+    text: Annotated[str, BeforeValidator(_or_nothing)]
 
 
 class ImageUrl(Incoming):
@@ -186,7 +222,7 @@ class FunctionCall(Incoming):
     """A function and its arguments, which are JSON text."""
 
     name: str
-    arguments: str
+    arguments: Annotated[str, BeforeValidator(_or_no_arguments)]
 
 
 class PastCall(Incoming):
@@ -227,7 +263,7 @@ def _tool(value: object) -> object:
 class Tool(Incoming):
     """What a model may call: a function, or what this server does not have, with None here."""
 
-    function: Annotated[Function | None, BeforeValidator(_without_nulls)] = None
+    function: Function | None = None
 
 
 class NamedFunction(Incoming):
@@ -259,7 +295,7 @@ class ResponseFormat(Incoming):
     """What the reply is: words, any JSON object, or JSON of a schema."""
 
     type: Literal["text", "json_object", "json_schema"]
-    json_schema: Annotated[JsonSchema | None, BeforeValidator(_without_nulls)] = None
+    json_schema: JsonSchema | None = None
 
     @model_validator(mode="after")
     def _has_a_schema(self) -> Self:
@@ -301,7 +337,9 @@ class ChatCompletionRequest(Body):
     top_p: Annotated[Annotated[float, Field(le=1)] | None, BeforeValidator(_positive)] = None
     seed: Annotated[Annotated[int, Field(lt=1 << 63)] | None, BeforeValidator(_natural)] = None
     stop: Annotated[list[str], BeforeValidator(listed), Field(max_length=16)] = []
-    tools: Annotated[list[Annotated[Tool, BeforeValidator(_tool)]], BeforeValidator(listed), Field(max_length=128)] = []
+    tools: Annotated[
+        list[Annotated[Tool, BeforeValidator(_tool)]], BeforeValidator(listed), Field(max_length=MOST_TOOLS)
+    ] = []
     functions: object = None
     """What older clients send for ``tools``: read by nothing here, and agents say so."""
     tool_choice: Literal["auto", "none", "required"] | FunctionChoice | None = None
@@ -315,8 +353,30 @@ class ChatCompletionRequest(Body):
     collection: CollectionChoice = None
     """What an agent searches, as in ``RunRequest``."""
     filter: SearchFilter | None = None
-    thinking: bool | None = None
+    thinking: Thinking = None
     """The model's own thinking phase: on, off, or as the server has it."""
+
+    @field_validator("max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "stop", "user", mode="wrap")
+    @classmethod
+    def _without_effect(cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
+        """What agents do not look at cannot be wrong for them."""
+        try:
+            return handler(value)
+        except ValidationError:
+            if info.data.get("model") == POLICY:
+                raise
+            return cls.model_fields[info.field_name or ""].default
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tools_without_effect(cls, value: object) -> object:
+        """Agents leave out tools that they need not call, whatever is in them, and say so."""
+        if not isinstance(value, Mapping) or value.get("model") == POLICY:
+            return value
+        tools = value.get("tools")
+        if not isinstance(tools, list) or value.get("tool_choice") not in (None, "auto", "none"):
+            return value
+        return {**value, "tools": [{} if isinstance(tool, Mapping) else tool for tool in tools[:MOST_TOOLS]]}
 
     @model_validator(mode="before")
     @classmethod
@@ -357,11 +417,6 @@ class EmbeddingsRequest(Body):
 
     ``input_type`` is this server's own: whether the texts are searched for or searched in.
     """
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_no_value(cls, value: object) -> object:
-        return _without_nulls(value)
 
     @field_validator("input", mode="before")
     @classmethod

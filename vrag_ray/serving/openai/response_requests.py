@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from vrag_ray.client.schemas import CollectionChoice
 from vrag_ray.serving.openai.models import POLICY
-from vrag_ray.serving.openai.requests import Body, ChatCompletionRequest, Incoming, listed
+from vrag_ray.serving.openai.requests import Body, ChatCompletionRequest, Incoming, Thinking, listed
 from vrag_ray.types import InvalidError
 from vrag_ray.types.filters import SearchFilter
 
@@ -34,7 +34,7 @@ class ResponseRequest(Body):
     model: str = Field(min_length=1, max_length=256)
     input: Annotated[list[dict[str, JsonValue]], BeforeValidator(_items), Field(min_length=1)]
     instructions: str | None = None
-    previous_response_id: str | None = None
+    previous_response_id: Annotated[str | None, BeforeValidator(lambda value: value or None)] = None
     stream: bool | None = None
     background: bool | None = None
     store: bool | None = None
@@ -50,23 +50,16 @@ class ResponseRequest(Body):
     top_k: int | None = Field(default=None, ge=1, le=50)
     collection: CollectionChoice = None
     filter: SearchFilter | None = None
-    thinking: bool | None = None
+    thinking: Thinking = None
 
     def chat(self, earlier: Sequence[Mapping[str, JsonValue]] = ()) -> ChatCompletionRequest:
         """The chat that this asks to go on; ``earlier`` are the messages of the response that it follows.
 
         Raises InvalidError for an item of a kind that is not known here, and ValidationError as a chat does.
         """
-        messages: list[Mapping[str, JsonValue]] = []
-        if self.instructions:
-            messages.append({"role": "system", "content": self.instructions})
-        messages += earlier
-        last = max((place for place, item in enumerate(self.input) if item.get("role") == "user"), default=0)
-        for number, item in enumerate(self.input):
-            messages += _messages(item, f"input.{number}", is_strict=self.model == POLICY or number >= last)
         values = {
             "model": self.model,
-            "messages": messages,
+            "messages": [message for _, message in self._located(earlier)],
             "stream": self.stream,
             "max_completion_tokens": self.max_output_tokens,
             "temperature": self.temperature,
@@ -83,11 +76,46 @@ class ResponseRequest(Body):
         }
         return ChatCompletionRequest.model_validate(values)
 
+    def own_place(self, place: Sequence[str], earlier: Sequence[Mapping[str, JsonValue]] = ()) -> list[str]:
+        """Where in this body stands what its ``chat`` has at ``place``."""
+        match place:
+            case ["messages", number, *rest] if number.isdecimal():
+                located = self._located(earlier)
+                where = located[int(number)][0] if int(number) < len(located) else "input"
+                if rest[:3] == ["tool_calls", "0", "function"]:
+                    rest = rest[3:]
+                elif rest[-2:] == ["image_url", "url"]:
+                    rest = rest[:-1]
+                return [*where.split("."), *(rest if where.startswith("input.") else [])]
+            case ["messages"]:
+                return ["input"]
+            case ["tools", number, "function", *rest]:
+                return ["tools", number, *rest]
+            case ["response_format", *rest]:
+                return ["text", "format", *rest[rest[:1] == ["json_schema"] :]]
+            case ["max_completion_tokens"]:
+                return ["max_output_tokens"]
+            case _:
+                return list(place)
+
+    def _located(self, earlier: Sequence[Mapping[str, JsonValue]]) -> list[tuple[str, Mapping[str, JsonValue]]]:
+        """The messages of the chat, each with the place in this body that it comes from."""
+        located: list[tuple[str, Mapping[str, JsonValue]]] = []
+        if self.instructions:
+            located.append(("instructions", {"role": "system", "content": self.instructions}))
+        located += [("previous_response_id", message) for message in earlier]
+        last = max((place for place, item in enumerate(self.input) if item.get("role") == "user"), default=0)
+        for number, item in enumerate(self.input):
+            where = f"input.{number}"
+            is_strict = self.model == POLICY or number >= last
+            located += [(where, message) for message in _messages(item, where, is_strict=is_strict)]
+        return located
+
 
 def _messages(item: Mapping[str, JsonValue], where: str, *, is_strict: bool) -> list[Mapping[str, JsonValue]]:
     """An item of the input as messages of a chat; none for what is of no use to a model here, as the calls of tools
     that OpenAI runs itself. Not ``is_strict``: parts of a message that are not read here become none, too."""
-    kind = item.get("type", "message")
+    kind = item.get("type") or "message"
     if kind == "message":
         content = item.get("content")
         parts = (

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -59,16 +60,18 @@ async def create_response(body: ResponseRequest, request: Request, gate: GateDep
     there; with ``background`` it is begun only: fetch it by its id. A reader of its ``stream`` who hangs up does not
     end it."""
     check_chat_model(body.model, await chat_models(gate.system.parts.model))
-    chat = await _chat(body, gate)
+    earlier = await _earlier(body.previous_response_id, gate)
     name = uuid.uuid4().hex
     head = ResponseHead(f"{RESPONSE}{name}", int(time.time()), body.model, body)
-    if body.background:
-        notices = await _begin(chat, name, gate)
-        if body.stream:
-            run = of_run(gate.system.parts.runs, name, links_of(request, gate), notices)
-            return await _streamed(head, run, gate, {"X-Run-ID": name})
-        return JSONResponse(head.body("in_progress", []), headers={"X-Run-ID": name})
-    source, is_run = await reply_source(chat, name, request, gate)
+    with _own_places(body, earlier):
+        chat = body.chat(earlier)
+        if body.background:
+            notices = await _begin(chat, name, gate)
+            if body.stream:
+                run = of_run(gate.system.parts.runs, name, links_of(request, gate), notices)
+                return await _streamed(head, run, gate, {"X-Run-ID": name})
+            return JSONResponse(head.body("in_progress", []), headers={"X-Run-ID": name})
+        source, is_run = await reply_source(chat, name, request, gate)
     headers = {"X-Run-ID": name} if is_run else {}
     if body.stream:
         return await _streamed(head, source, gate, headers)
@@ -95,7 +98,7 @@ async def fetch_response(
     try:
         summary = await gate.system.summary(response_id.removeprefix(RESPONSE))
     except NotFoundError as error:
-        raise _not_stored(response_id) from error
+        raise _not_stored(response_id, "response_id") from error
     head = ResponseHead(f"{RESPONSE}{summary.run_id}", seconds_of(summary.started_at), summary.agent)
     source = of_run(gate.system.parts.runs, summary.run_id, links_of(request, gate))
     return await _streamed(head, source, gate, {"X-Run-ID": summary.run_id}, starting_after)
@@ -107,23 +110,36 @@ async def cancel_response(response_id: str, request: Request, gate: GateDep) -> 
     try:
         await gate.system.parts.runs.cancel(response_id.removeprefix(RESPONSE))
     except NotFoundError as error:
-        raise _not_stored(response_id) from error
+        raise _not_stored(response_id, "response_id") from error
     return JSONResponse(await _stored(response_id, request, gate))
 
 
-async def _chat(body: ResponseRequest, gate: Gate) -> ChatCompletionRequest:
-    earlier = await _earlier(body.previous_response_id, gate)
+@contextmanager
+def _own_places(body: ResponseRequest, earlier: Sequence[Mapping[str, JsonValue]]) -> Iterator[None]:
+    """Faults of the chat that ``body`` becomes name the fields of ``body``."""
     try:
-        return body.chat(earlier)
+        yield
     except ValidationError as error:
-        raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()]) from error
+        faults = error.errors()
+        places = [body.own_place([str(part) for part in fault["loc"]], earlier) for fault in faults]
+        raise RequestValidationError(
+            [{**fault, "loc": ("body", *place)} for fault, place in zip(faults, places, strict=True)]
+        ) from error
+    except VragError as error:
+        if error.param is not None:
+            own = ".".join(body.own_place(error.param.split("."), earlier))
+            text = str(error)
+            if text.startswith(error.param):
+                error.args = (own + text.removeprefix(error.param),)
+            error.param = own
+        raise
 
 
 async def _earlier(response_id: str | None, gate: Gate) -> Sequence[Mapping[str, JsonValue]]:
     """Question and answer of the run that a request follows. Its question holds what that run followed."""
     if response_id is None:
         return ()
-    fetched = await _run(response_id, gate)
+    fetched = await _run(response_id, gate, "previous_response_id")
     if fetched.live:
         raise InvalidError(
             f"previous_response_id: {response_id} is still in progress: wait for its end", param="previous_response_id"
@@ -132,23 +148,23 @@ async def _earlier(response_id: str | None, gate: Gate) -> Sequence[Mapping[str,
     return ({"role": "user", "content": record.question}, {"role": "assistant", "content": record.answer})
 
 
-async def _run(response_id: str, gate: Gate) -> FetchedRun:
+async def _run(response_id: str, gate: Gate, param: str) -> FetchedRun:
     try:
         return await gate.system.parts.runs.fetch(response_id.removeprefix(RESPONSE))
     except NotFoundError as error:
-        raise _not_stored(response_id) from error
+        raise _not_stored(response_id, param) from error
 
 
-def _not_stored(response_id: str) -> NotStoredError:
+def _not_stored(response_id: str, param: str) -> NotStoredError:
     return NotStoredError(
         f"there is no response {response_id[:80]!r}: those of agents are stored with their runs, as many as "
         "serving.kept_runs says; those of the model policy are not",
-        param="previous_response_id",
+        param=param,
     )
 
 
 async def _stored(response_id: str, request: Request, gate: Gate) -> Json:
-    fetched = await _run(response_id, gate)
+    fetched = await _run(response_id, gate, "response_id")
     summary = await gate.system.parts.runs.summary(response_id.removeprefix(RESPONSE))
     created = seconds_of(summary.started_at)
     if fetched.live:
