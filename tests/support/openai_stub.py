@@ -40,6 +40,10 @@ class Say:
     whole: dict[str, Any] | None = None
     headers: dict[str, str] = field(default_factory=dict)
     """Of a refusal."""
+    lingers_s: float = 0.0
+    """How long the connection stays open behind a stream, unless its reader leaves."""
+    content_type: str = ""
+    """With one, ``body`` is sent as it is."""
 
 
 Body = dict[str, Any]
@@ -88,8 +92,8 @@ def openai_stub(respond: Respond, owner: str = "") -> Iterator[Stub]:
                     stub.busy -= 1
 
         def _reply(self, say: Say) -> None:
-            if say.status != 200:
-                self.send(say.body.encode(), "application/json", say.status, say.headers)
+            if say.status != 200 or say.content_type:
+                self.send(say.body.encode(), say.content_type or "application/json", say.status, say.headers)
                 return
             if say.whole is not None:
                 self._reply_whole(say)
@@ -108,6 +112,10 @@ def openai_stub(respond: Respond, owner: str = "") -> Iterator[Stub]:
                 self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
                 self.wfile.flush()
             self.wfile.write(b"data: [DONE]\n\n")
+            self.wfile.flush()
+            if say.lingers_s:
+                self.connection.settimeout(say.lingers_s)
+                self.connection.recv(1)
 
         def _reply_whole(self, say: Say) -> None:
             data = json.dumps(say.whole).encode()

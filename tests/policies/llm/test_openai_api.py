@@ -8,6 +8,7 @@ import json
 import pickle
 import time
 from contextlib import aclosing
+from email.utils import formatdate
 
 import pytest
 
@@ -127,6 +128,99 @@ def test_a_server_that_is_full_says_when_to_come_back() -> None:
     ):
         hear(HELLO, config(stub.base_url, retries=0))
     assert pickle.loads(pickle.dumps(caught.value)).retry_after_s == 7
+
+
+@pytest.mark.parametrize(("after", "seconds"), [("2.5", 3), ("0", 1), ("soon", 1), ("nan", 1)])
+def test_the_time_to_come_back_may_be_a_fraction(after: str, seconds: int) -> None:
+    with (
+        openai_stub(lambda _, __: Say(status=429, headers={"Retry-After": after})) as stub,
+        pytest.raises(ModelBusyError) as caught,
+    ):
+        hear(HELLO, config(stub.base_url, retries=0))
+    assert caught.value.retry_after_s == seconds
+
+
+def test_the_time_to_come_back_may_be_a_date() -> None:
+    later = formatdate(time.time() + 3000, usegmt=True)
+    with (
+        openai_stub(lambda _, __: Say(status=429, headers={"Retry-After": later})) as stub,
+        pytest.raises(ModelBusyError) as caught,
+    ):
+        hear(HELLO, config(stub.base_url, retries=0))
+    assert 2900 < caught.value.retry_after_s <= 3000
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_an_address_that_has_moved_is_reported_with_the_setting_to_check(status: int) -> None:
+    moved = Say(status=status, body="", headers={"Location": "https://elsewhere.example/login"})
+    with openai_stub(lambda _, __: moved) as stub:
+        with pytest.raises(
+            ModelDownError, match=rf"\({status}\) to https://elsewhere\.example/login: check openai\.base_url"
+        ):
+            hear(HELLO, config(stub.base_url))
+        assert len(stub.requests) == 1
+
+
+def test_an_address_that_has_moved_is_reported_with_its_host() -> None:
+    with openai_stub(lambda _, __: Say(status=302, body="", headers={"Location": "/login"})) as stub:
+        host = stub.base_url.removesuffix("/v1")
+        with pytest.raises(ModelDownError, match=f"to {host}/login: "):
+            hear(HELLO, config(stub.base_url))
+
+
+def test_a_redirect_that_keeps_the_request_is_followed() -> None:
+    moved = Say(status=308, body="", headers={"Location": "/v2/chat/completions"})
+    with openai_stub(lambda _, number: "ok" if number else moved) as stub:
+        assert hear(HELLO, config(stub.base_url))[1].text == "ok"
+        assert stub.requests[0] == stub.requests[1]
+
+
+def test_a_refusal_without_words_says_so() -> None:
+    with (
+        openai_stub(lambda _, __: Say(status=400, body="")) as stub,
+        pytest.raises(VragError, match=r"refuses \(400\): it gives no reason$"),
+    ):
+        hear(HELLO, config(stub.base_url))
+
+
+@pytest.mark.parametrize("kind", ["Application/JSON; charset=UTF-8", "text/plain", "text/event-stream"])
+def test_a_whole_reply_is_read_whatever_its_header_calls_it(kind: str) -> None:
+    with openai_stub(lambda _, __: Say(body=json.dumps(WHOLE), content_type=kind)) as stub:
+        assert hear(HELLO, config(stub.base_url))[1].text == "a long answer"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "error", "words"),
+    [
+        ("<h1>Please sign in</h1>", "text/html", ModelDownError, "no chat completion: Please sign in: check openai.b"),
+        ('{"error": "quota used up"}', "application/json", ModelDownError, "refuses \\(200\\): quota used up"),
+        ('{"error": {"code": 429, "message": "slow"}}', "application/json", ModelBusyError, "refuses \\(429\\): slow"),
+        ('data: {"error": "GPU fell over"}\n\n', "text/event-stream", ModelLostError, "broke off: GPU fell over"),
+        ("", "application/json", ModelLostError, "ended its stream in mid-reply: the body is empty"),
+        (
+            'data: {"error": {"message": "This model\'s maximum context length is 8192 tokens."}}\n\n',
+            "text/event-stream",
+            PromptRefusedError,
+            "maximum context length",
+        ),
+    ],
+)
+def test_a_success_that_is_none_is_reported_in_the_words_of_the_endpoint(
+    body: str, kind: str, error: type[VragError], words: str
+) -> None:
+    with (
+        openai_stub(lambda _, __: Say(body=body, content_type=kind)) as stub,
+        pytest.raises(error, match=words),
+    ):
+        hear(HELLO, config(stub.base_url))
+
+
+def test_a_reply_that_is_over_waits_for_no_end_of_its_body() -> None:
+    """A server may keep the connection open behind ``[DONE]``."""
+    with openai_stub(lambda _, __: Say("ok", lingers_s=30)) as stub:
+        began = time.monotonic()
+        assert hear(HELLO, config(stub.base_url))[1].text == "ok"
+        assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize(("status", "tries"), [(401, 1), (400, 1), (503, 3)])

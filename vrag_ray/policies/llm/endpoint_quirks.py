@@ -139,8 +139,7 @@ class Refusal:
         except ValueError:
             text = re.sub(r"(?s)<(script|style)\b.*?</\1>|<[^>]*>", " ", body)
             return cls(status, _shortened(text), body.lower())
-        texts = list(dict.fromkeys(_texts(parsed)))
-        return cls(status, _shortened("; ".join(texts)) or _shortened(body), body.lower(), tuple(_fields(parsed)))
+        return cls(status, _shortened(words_of(parsed)) or _shortened(body), body.lower(), tuple(_fields(parsed)))
 
     @property
     def is_too_long(self) -> bool:
@@ -226,6 +225,11 @@ def _notice(model: str, name: str, words: str) -> str:
     return f"the endpoint of model {model} refuses {name} ({words}): {effect}"
 
 
+def words_of(parsed: object) -> str:
+    """What an error body says to people; "" where it has none of the known forms."""
+    return "; ".join(dict.fromkeys(filter(None, _texts(parsed))))
+
+
 def _texts(parsed: object) -> Iterator[str]:
     """The sentences of an error body: ``error`` or ``detail`` or ``message``, nested, in a list, or plain."""
     if isinstance(parsed, str):
@@ -257,5 +261,6 @@ def _fields(parsed: object) -> Iterator[str]:
 
 
 def _shortened(text: str) -> str:
-    flat = " ".join(text.split())
+    # Half of a character (a surrogate) could not be written on.
+    flat = " ".join(text.encode(errors="replace").decode().split())
     return flat if len(flat) <= MOST_WORDS else flat[:MOST_WORDS].rsplit(" ", 1)[0] + " …"

@@ -6,10 +6,11 @@ import asyncio
 import base64
 import json
 import logging
+import math
 import os
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Part, TextPart
@@ -18,12 +19,12 @@ from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.config import OpenAiConfig, ReplyConstraint
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelBusyError, ModelDownError, ModelLostError
 from vrag_ray.policies.llm.endpoint_quirks import KNOWN_SERVERS, Refusal, SentFields, server_at
+from vrag_ray.policies.llm.reply_reader import EndpointError, NoChatCompletionError, ReplyReader, UnfinishedError
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
     from httpx2 import Response
     from openai import APIStatusError, AsyncOpenAI, AsyncStream
-    from openai.types.chat import ChatCompletionChunk
 
 logger = logging.getLogger(__name__)
 SERVER_ERRORS = 500
@@ -36,42 +37,11 @@ PROBE_TIMEOUT_S = 10.0
 """Of the question whose models a server has."""
 NO_KEY = "EMPTY"
 """Sent where no key is set: private servers need none, and the SDK insists on a key."""
-FINISHES = ("length", "content_filter")
-"""Ends of a reply that are passed on as they are; every other end is ``stop``."""
-
-
-@dataclass(slots=True)
-class _Call:
-    """A function call as it comes in pieces."""
-
-    id: str
-    name: str = ""
-    arguments: str = ""
-
-
-@dataclass(slots=True)
-class _Heard:
-    """What came so far of one reply."""
-
-    text: list[str] = field(default_factory=list)
-    reasoning: list[str] = field(default_factory=list)
-    refusal: list[str] = field(default_factory=list)
-    calls: list[_Call] = field(default_factory=list)
-    open_calls: dict[int, _Call] = field(default_factory=dict)
-    """The call that goes on at each index of the stream."""
-    finish: str = ""
-    usage: dict[str, int] = field(default_factory=dict)
-
-    def completion(self, notices: Sequence[str]) -> Completion:
-        """Function calls become the text that the protocols read: one form, whichever way the model called."""
-        calls = [f"<tool_call>{_call_json(call.name, call.arguments)}</tool_call>" for call in self.calls]
-        return Completion(
-            text="".join([*self.text, *calls]),
-            reasoning="".join(self.reasoning),
-            finish=self.finish if self.finish in FINISHES else "stop",
-            usage=self.usage,
-            notices=tuple(notices),
-        )
+DRAIN_S = 1.0
+"""For what is left of a body whose reply is over: read to its end, its connection can be used again."""
+MOVED = (301, 302, 303)
+"""Redirects after which a client fetches a page in place of a post."""
+REDIRECTED = "x-redirected-to"
 
 
 class OpenAiModel:
@@ -110,31 +80,42 @@ class OpenAiModel:
         import openai
 
         self._check_pictures(request.messages)
-        heard = _Heard()
+        reader = ReplyReader()
         began = False
         try:
             stream, notices = await self._opened(request)
             began = True
             async with stream:
-                async for chunk in _chunks(stream):
-                    delta = _take(chunk, heard)
-                    if delta is not None:
+                body = stream.response.aiter_bytes()
+                async for data in body:
+                    for delta in reader.feed(data):
                         yield delta
+                    if reader.is_done:
+                        await _drain(body)
+                        break
+                for delta in reader.end():
+                    yield delta
         except openai.APIStatusError as error:
-            raise self._refused(error, request) from error
-        except (openai.APIConnectionError, httpx2.TransportError) as error:
+            raise self._refused(_refusal(error), error.response.headers, request) from error
+        except EndpointError as error:
+            refusal = error.refusal
+            if error.whole or refusal.is_too_long or refusal.is_blind:
+                raise self._refused(refusal, {}, request) from error
+            raise ModelLostError(f"{self._name} broke off: {refusal.words}") from error
+        except NoChatCompletionError as error:
+            raise ModelDownError(f"{self._name} sends no chat completion: {error}: check openai.base_url") from error
+        except UnfinishedError as error:
+            words = f": {error}" if str(error) else ""
+            raise ModelLostError(f"{self._name} ended its stream in mid-reply{words}") from error
+        except (openai.APIConnectionError, httpx2.RequestError) as error:
             if began:
                 raise ModelLostError(f"{self._name} was lost in mid-reply ({type(error).__name__})") from error
             raise ModelDownError(
                 f"{self._name} cannot be reached ({type(error).__name__}): check openai.base_url"
             ) from error
-        except openai.APIError as error:
-            raise ModelLostError(f"{self._name} broke off: {error.message}") from error
-        if any(heard.refusal):
-            raise VragError(f"{self._name} declines to answer: {''.join(heard.refusal).strip()}")
-        if not heard.finish:
-            raise ModelLostError(f"{self._name} ended its stream in mid-reply")
-        yield heard.completion(notices)
+        if reader.refusal:
+            raise VragError(f"{self._name} declines to answer: {reader.refusal}")
+        yield reader.completion(self._name, notices)
 
     @property
     def _name(self) -> str:
@@ -153,26 +134,28 @@ class OpenAiModel:
             self._constraint = await _constraint_of(self._client)
         return self._constraint
 
-    async def _opened(self, request: ChatRequest) -> tuple[AsyncStream[ChatCompletionChunk], tuple[str, ...]]:
-        """The reply, begun, and what there is to say of the fields that the endpoint did not take."""
+    async def _opened(self, request: ChatRequest) -> tuple[AsyncStream[object], tuple[str, ...]]:
+        """The reply, begun, and what there is to say of the fields that the endpoint did not take. The pieces of the
+        stream are not read by the SDK, whose types refuse what many servers send."""
         from openai import APIStatusError, AsyncStream
-        from openai.types.chat import ChatCompletionChunk
+        from pydantic_core import to_json
 
         fields = self._fields(request, await self._constraint_for(request))
+        # Pictures make bodies of megabytes. Encoding one would hold every other run up: it is left to a thread.
+        fields["messages"] = await asyncio.to_thread(wire_messages, request.messages)
         renamed: list[str] = []
         patient_until = time.monotonic() + self._config.timeout_s
         while True:
             sent, dropped = self._sent_fields.fitted(fields)
-            # Pictures make bodies of megabytes. Encoding one would hold every other run up: it is left to a thread.
-            body = await asyncio.to_thread(_body, sent, request.messages)
+            body = await asyncio.to_thread(to_json, sent)
             try:
                 stream = await self._client.post(
                     "/chat/completions",
-                    cast_to=ChatCompletionChunk,
+                    cast_to=object,
                     content=body,
                     options={"headers": {"Content-Type": "application/json"}},
                     stream=True,
-                    stream_cls=AsyncStream[ChatCompletionChunk],
+                    stream_cls=AsyncStream[object],
                 )
             except APIStatusError as error:
                 refusal = _refusal(error)
@@ -182,30 +165,31 @@ class OpenAiModel:
                 learnt = self._sent_fields.learn(refusal, sent) if error.status_code in OF_THE_REQUEST else None
                 if learnt is None:
                     raise
-                logger.warning("%s refuses a field: %s", self._name, refusal.words)
+                logger.warning("%s refuses a part of the request: %s", self._name, refusal.words)
                 renamed.extend(learnt)
             else:
                 return stream, (*renamed, *dropped)
 
-    def _refused(self, error: APIStatusError, request: ChatRequest) -> VragError:
+    def _refused(self, refusal: Refusal, headers: Mapping[str, str], request: ChatRequest) -> VragError:
         """What a refusal means to the caller."""
-        refusal = _refusal(error)
+        if REDIRECTED in headers:
+            return ModelDownError(
+                f"{self._name} redirects ({refusal.status}) to {headers[REDIRECTED]}: check openai.base_url"
+            )
+        words = refusal.words or "it gives no reason"
         if refusal.is_blind and any(
             isinstance(part, ImagePart) for message in request.messages for part in message.parts
         ):
             return PromptRefusedError(
-                f"{self._name} takes no pictures ({refusal.words}): set openai.max_images to 0 and agent.evidence to "
-                "text"
+                f"{self._name} takes no pictures ({words}): set openai.max_images to 0 and agent.evidence to text"
             )
-        if error.status_code == TOO_MANY:
-            after = error.response.headers.get("retry-after", "")
-            return ModelBusyError(
-                f"{self._name} refuses ({error.status_code}): {refusal.words}", int(after) if after.isdecimal() else 1
-            )
-        kind: type[VragError] = ModelDownError if error.status_code not in OF_THE_REQUEST else VragError
-        if refusal.is_too_long or error.status_code == TOO_LARGE:
+        message = f"{self._name} refuses ({refusal.status}): {words}"
+        if refusal.status == TOO_MANY:
+            return ModelBusyError(message, _retry_after_s(headers.get("retry-after", "")))
+        kind: type[VragError] = ModelDownError if refusal.status not in OF_THE_REQUEST else VragError
+        if refusal.is_too_long or refusal.status == TOO_LARGE:
             kind = PromptRefusedError
-        return kind(f"{self._name} refuses ({error.status_code}): {refusal.words}")
+        return kind(message)
 
     def _fields(self, request: ChatRequest, constraint: ReplyConstraint) -> dict[str, object]:
         """All of the request's body but its messages."""
@@ -261,15 +245,12 @@ def _constraint_fields(kind: ReplyConstraint, form: ReplyForm) -> Mapping[str, o
     return {}
 
 
-def _body(fields: Mapping[str, object], messages: Sequence[Message]) -> bytes:
-    from pydantic_core import to_json
-
-    return to_json({**fields, "messages": wire_messages(messages)})
-
-
 async def _settle(response: Response) -> None:
     """Keep the SDK from repeating what would be refused again: servers answer 500 to a prompt that is too long, and to
-    pictures for a model without eyes; and what is repeated here, for as long as a model takes to load."""
+    pictures for a model without eyes; and what is repeated here, for as long as a model takes to load. Keep the client
+    from following a redirect with a GET, which would drop the request."""
+    if response.request.method == "POST" and response.status_code in MOVED and "location" in response.headers:
+        response.headers[REDIRECTED] = str(response.request.url.join(response.headers.pop("location")))
     if response.status_code >= SERVER_ERRORS:
         refusal = Refusal.of(response.status_code, (await response.aread()).decode(errors="replace"))
         if refusal.is_too_long or refusal.is_blind or refusal.is_loading:
@@ -280,21 +261,27 @@ def _refusal(error: APIStatusError) -> Refusal:
     return Refusal.of(error.status_code, error.response.text)
 
 
-async def _chunks(stream: AsyncStream[ChatCompletionChunk]) -> AsyncGenerator[ChatCompletionChunk]:
-    """The pieces of a reply; a server that does not stream sends a single piece."""
-    from openai.types.chat import ChatCompletionChunk
+async def _drain(body: AsyncIterator[bytes]) -> None:
+    import httpx2
 
-    if not stream.response.headers.get("content-type", "").startswith("application/json"):
-        async for chunk in stream:
-            yield chunk
-        return
-    whole = json.loads(await stream.response.aread())
-    choices = whole.get("choices") or [] if isinstance(whole, dict) else []
-    for choice in choices:
-        choice["delta"] = choice.pop("message", {})
-        for index, call in enumerate(choice["delta"].get("tool_calls") or []):
-            call.setdefault("index", index)
-    yield ChatCompletionChunk.model_validate(whole | {"object": "chat.completion.chunk"})
+    try:
+        async with asyncio.timeout(DRAIN_S):
+            async for _ in body:
+                pass
+    except (TimeoutError, httpx2.RequestError):
+        logger.debug("a connection is closed whose body goes on behind its reply")
+
+
+def _retry_after_s(value: str) -> int:
+    """Whole seconds, 1 at least, from a number or a date."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except ValueError:
+            return 1
+    return max(1, math.ceil(seconds)) if math.isfinite(seconds) else 1
 
 
 def wire_messages(messages: Sequence[Message]) -> list[dict[str, object]]:
@@ -317,43 +304,3 @@ def _wire_part(part: Part) -> dict[str, object]:
 def _function(name: str, description: str, parameters: str) -> dict[str, object]:
     function = {"name": name, "description": description, "parameters": json.loads(parameters)}
     return {"type": "function", "function": function}
-
-
-def _take(chunk: ChatCompletionChunk, heard: _Heard) -> Delta | None:
-    if chunk.usage is not None:
-        heard.usage = {
-            "prompt_tokens": chunk.usage.prompt_tokens,
-            "completion_tokens": chunk.usage.completion_tokens,
-        }
-        details = chunk.usage.prompt_tokens_details
-        if details is not None and details.cached_tokens is not None:
-            heard.usage["cached_tokens"] = details.cached_tokens
-    if not chunk.choices:
-        return None
-    choice = chunk.choices[0]
-    heard.finish = choice.finish_reason or heard.finish
-    for piece in choice.delta.tool_calls or ():
-        call = heard.open_calls.get(piece.index)
-        if call is None or (piece.id and call.id and piece.id != call.id):
-            # A new id is a new call, also where a server gives all of them one index.
-            call = heard.open_calls[piece.index] = _Call(piece.id or "")
-            heard.calls.append(call)
-        call.id = call.id or piece.id or ""
-        if piece.function is not None:
-            call.name += piece.function.name or ""
-            call.arguments += piece.function.arguments or ""
-    think, content = _reasoning(choice.delta.model_extra or {}), choice.delta.content or ""
-    heard.reasoning.append(think)
-    heard.text.append(content)
-    heard.refusal.append(choice.delta.refusal or "")
-    return Delta(think, content) if think or content else None
-
-
-def _reasoning(extra: dict[str, object]) -> str:
-    """Servers disagree on the name."""
-    reasoning = extra.get("reasoning_content") or extra.get("reasoning")
-    return reasoning if isinstance(reasoning, str) else ""
-
-
-def _call_json(name: str, arguments: str) -> str:
-    return json.dumps({"name": name, "arguments": arguments or "{}"}, ensure_ascii=False).replace("<", "\\u003c")
