@@ -46,6 +46,17 @@ UNKNOWN = {
     "OpenAI, older": lambda name: openai_says(f"Unrecognized request argument supplied: {name}", None, None),
     "a gateway": lambda name: json.dumps({"error": f"{name} is not supported by this deployment"}),
     "FastAPI": fastapi_says,
+    "Gemini": lambda name: json.dumps(
+        [
+            {
+                "error": {
+                    "code": 400,
+                    "message": f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.',
+                    "status": "INVALID_ARGUMENT",
+                }
+            }
+        ]
+    ),
     "vLLM, older": lambda name: json.dumps(
         {
             "object": "error",
@@ -73,6 +84,22 @@ ALWAYS_THINKS = openai_says(
     None,
     "invalid_parameter_error",
 )
+TOO_MANY_TOKENS = {
+    "OpenAI": "max_tokens is too large: 2048. This model supports at most 1024 completion tokens, whereas you provided "
+    "2048.",
+    "DeepSeek": "Invalid max_tokens value, the valid range of max_tokens is [1, 1024]",
+    "DashScope": "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 1024]",
+    "Anthropic": "max_tokens: 2048 > 1024, which is the maximum allowed number of output tokens for haiku-20240307",
+    "Groq": "`max_tokens` must be less than or equal to `1024`, the maximum value for `max_tokens` is less than the "
+    "`context_window` for this model",
+    "a gateway": "max_tokens may be 1,024 at most.",
+}
+NO_SYSTEM = {
+    "Gemma": "System role not supported",
+    "Gemini": "Developer instruction is not enabled for models/gemma-3-27b-it",
+    "OpenAI": "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+    "a gateway": "system messages are not supported by this model",
+}
 NEVER_THINKS = openai_says('"qwen3-coder:30b" does not support thinking', None, None)
 TOO_LONG = {
     "OpenAI": (
@@ -237,6 +264,91 @@ def test_a_limit_that_is_refused_under_both_names_is_left_out() -> None:
         assert not {"max_tokens", "max_completion_tokens"} & set(stub.requests[-1])
 
 
+@pytest.mark.parametrize("words", TOO_MANY_TOKENS.values(), ids=TOO_MANY_TOKENS)
+def test_the_limit_of_a_reply_is_lowered_to_what_the_server_takes(words: str) -> None:
+    def respond(body: Body, _: int) -> Say:
+        return Say("ok") if body["max_tokens"] <= 1024 else Say(status=400, body=openai_says(words, None))
+
+    less = ChatRequest(HELLO.messages, Sampling(max_tokens=100))
+    with openai_stub(respond) as stub:
+        first, second, third = hear(config(stub.base_url), HELLO, HELLO, less)
+    assert [sent["max_tokens"] for sent in stub.requests] == [2048, 1024, 1024, 100]
+    assert first.notices == second.notices and third.notices == ()
+    [notice] = first.notices
+    assert "refuses max_tokens 2048 (" in notice and "1024 was sent in its place" in notice
+
+
+@pytest.mark.parametrize("words", NO_SYSTEM.values(), ids=NO_SYSTEM)
+def test_a_model_without_system_messages_gets_their_text_from_the_user(words: str) -> None:
+    def respond(body: Body, _: int) -> Say:
+        refused = any(message["role"] == "system" for message in body["messages"])
+        return Say(status=400, body=openai_says(words, "messages[0].role")) if refused else Say("ok")
+
+    system = Message.of(Role.SYSTEM, "be brief")
+    request = ChatRequest((system, *LOOK.messages, Message.of(Role.ASSISTANT, "a dog"), *HELLO.messages))
+    with openai_stub(respond) as stub:
+        first, second = hear(config(stub.base_url), request, ChatRequest((system, *HELLO.messages)))
+    [notice] = first.notices
+    assert f"takes no system message ({words})" in notice
+    assert [notice] == list(second.notices)
+    _, sent, short = stub.requests
+    assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user"]
+    assert sent["messages"][0]["content"][:2] == [
+        {"type": "text", "text": "be brief\n\n"},
+        {"type": "text", "text": "look"},
+    ]
+    assert short["messages"] == [{"role": "user", "content": "be brief\n\nhello"}]
+
+
+def test_a_model_without_system_messages_runs_an_agent() -> None:
+    def respond(body: Body, _: int) -> Say:
+        refused = any(message["role"] == "system" for message in body["messages"])
+        return Say(status=400, body=openai_says(NO_SYSTEM["Gemma"], None)) if refused else Say(ANSWER)
+
+    with openai_stub(respond) as stub:
+        record = run_agent(stub.base_url)
+    assert record.answer == "15"
+    assert any("takes no system message" in notice for notice in record.notices)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "response_format is not supported by this system",
+        "The file system: seed is not supported",
+        "This model does not support tools of a system",
+    ],
+)
+def test_not_every_system_is_a_message(words: str) -> None:
+    assert not Refusal.of(400, openai_says(words, None)).is_of_system
+
+
+def test_a_refusal_of_every_request_ends_it() -> None:
+    for words in (NO_SYSTEM["Gemma"], TOO_MANY_TOKENS["OpenAI"]):
+        with (
+            openai_stub(lambda _, __, words=words: Say(status=400, body=openai_says(words, None))) as stub,
+            pytest.raises(VragError, match="refuses"),
+        ):
+            hear(config(stub.base_url), ChatRequest((Message.of(Role.SYSTEM, "be brief"), *HELLO.messages)))
+        assert len(stub.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        openai_says("Streaming is not supported for this model", None),
+        openai_says("This model does not support streaming.", None),
+        openai_says("Your organization must be verified to stream this model.", "stream", "unsupported_value"),
+    ],
+)
+def test_a_model_that_does_not_stream_is_heard_without(body: str) -> None:
+    reply = {"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}
+    with openai_stub(lambda sent, _: Say(status=400, body=body) if "stream" in sent else Say(whole=reply)) as stub:
+        [heard] = hear(config(stub.base_url), HELLO)
+    assert heard.text == "ok" and "refuses stream (" in heard.notices[0]
+    assert "stream_options" not in stub.requests[-1]
+
+
 def test_a_value_that_the_model_does_not_take_is_left_to_the_model() -> None:
     with openai_stub(strict({"temperature": ONLY_DEFAULT})) as stub:
         [reply] = hear(config(stub.base_url, temperature=0.2), HELLO)
@@ -376,7 +488,7 @@ def test_servers_at_known_addresses_are_sent_their_own_fields() -> None:
     assert server_at("https://dashscope.aliyuncs.com/compatible-mode/v1").name == "DashScope"
     assert server_at("http://localhost:11434/v1").name == "Ollama"
     assert server_at("http://10.0.0.1:8000/v1") is UNKNOWN_SERVER
-    others = {"OpenAI", "DashScope", "vLLM", "llama.cpp", "Ollama", "a gateway of this project"}
+    others = {"OpenAI", "DashScope", "Gemini", "vLLM", "llama.cpp", "Ollama", "a gateway of this project"}
     assert {server.name for server in KNOWN_SERVERS} == others
     for server in (*KNOWN_SERVERS, UNKNOWN_SERVER):
         assert set(server.thinking) == {True, False}

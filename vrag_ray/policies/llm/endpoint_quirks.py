@@ -21,6 +21,17 @@ LIMITS = ("max_tokens", "max_completion_tokens")
 NEEDED = frozenset({"model", "messages", "tools"})
 """Without them, the request would be another one: their refusal ends it."""
 MOST_WORDS = 300
+_NO_SYSTEM = re.compile(
+    r"\b(system|developer)['\"`]?( (role|message|prompt|instruction)s?)?( \w+){0,3}"
+    r" (not supported|unsupported|not enabled|not allowed)\b"
+    r"|(not|n't) (support|allow|accept)( the| a| any)? ['\"`]?(system|developer)\b",
+    re.IGNORECASE,
+)
+"""Of models whose chat template has no place for a system message, such as Gemma's."""
+_NUMBER = re.compile(r"(?<![\w.,-])(\d{1,3}(?:,\d{3})+|\d+)(?!\w|[.,-]\w)")
+"""One that stands alone: no part of a model's name."""
+FEWEST_TOKENS = 16
+"""A limit of a reply below it is no limit: the number means something else."""
 Thinking = Mapping[bool, Mapping[str, object]]
 _TEMPLATE: Thinking = {on: {"chat_template_kwargs": {"enable_thinking": on}} for on in (True, False)}
 _SWITCH: Thinking = {on: {"enable_thinking": on} for on in (True, False)}
@@ -64,6 +75,7 @@ KNOWN_SERVERS = (
             "unknown parameter",
             "unsupported parameter",
             "unsupported value",
+            "unsupported_value",
             "unrecognized request argument",
             "is not supported",
             "does not support",
@@ -79,13 +91,25 @@ KNOWN_SERVERS = (
         refusing=("is restricted to", "must be set to"),
     ),
     KnownServer(
+        "Gemini",
+        addresses=("generativelanguage.googleapis.com",),
+        thinking=_EFFORT,
+        too_long=("exceeds the maximum number of tokens allowed",),
+        refusing=("cannot find field",),
+    ),
+    KnownServer(
         "vLLM",
         owner="vllm",
         constraint=ReplyConstraint.STRUCTURED_OUTPUTS,
         thinking=_TEMPLATE,
         too_long=("maximum context length", "maximum model length"),
         blind=("is not a multimodal model", "at most 0 image"),
-        refusing=("extra inputs are not permitted", "extra_forbidden", "extra fields not permitted"),
+        refusing=(
+            "extra inputs are not permitted",
+            "extra_forbidden",
+            "extra fields not permitted",
+            "unexpected keyword argument",
+        ),
     ),
     KnownServer(
         "llama.cpp",
@@ -166,6 +190,21 @@ class Refusal:
             return ()
         return tuple(name for name in sent if name not in NEEDED and (name in self.fields or self._names(name)))[:1]
 
+    @property
+    def is_of_system(self) -> bool:
+        """Whether the model takes no system message."""
+        return _NO_SYSTEM.search(self.words) is not None
+
+    def most_tokens(self, sent: Mapping[str, object]) -> int | None:
+        """The most tokens of a reply that the server takes, where it refuses the number that was ``sent``."""
+        for limit in LIMITS:
+            number = sent.get(limit)
+            if isinstance(number, int) and not self.is_too_long and (limit in self.fields or limit in self.words):
+                numbers = (int(digits.replace(",", "")) for digits in _NUMBER.findall(self.words))
+                plausible = (most for most in numbers if FEWEST_TOKENS <= most < number and most != self.status)
+                return max(plausible, default=None)
+        return None
+
     def _says(self, *signs: tuple[str, ...]) -> bool:
         return any(sign in self.body for server in signs for sign in server)
 
@@ -174,6 +213,8 @@ class Refusal:
         patterns = [rf"['\"`]{name}['\"`]", rf"(?:param|parameter|arguments?(?: supplied)?|fields?):? {name}\b"]
         if "_" in name:
             patterns.append(rf"\b{name}\b")
+        if name == "stream":
+            patterns.append(r"\b[Ss]treaming\b(?! options)")
         return re.search("|".join(patterns), self.words) is not None
 
 
@@ -186,9 +227,14 @@ class SentFields:
     dropped: dict[str, str] = field(default_factory=dict)
     limit: str = ""
     """The name of the limit of a reply, where another one was refused."""
+    most: tuple[int, str] | None = None
+    """The most tokens of a reply, where more were refused."""
+    no_system: str = ""
+    """The words in which system messages were refused."""
 
     def fitted(self, fields: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
-        """The fields to send, and a notice for each one that is left out."""
+        """The fields to send, and a notice for each one that is left out or changed."""
+        notices = [_notice(self.model, name, self.dropped[name]) for name in fields if name in self.dropped]
         sent = {
             (self.limit or name) if name in LIMITS else name: value
             for name, value in fields.items()
@@ -196,13 +242,35 @@ class SentFields:
         }
         if "stream" not in sent:
             sent.pop("stream_options", None)
-        return sent, tuple(_notice(self.model, name, self.dropped[name]) for name in fields if name in self.dropped)
+        for name in LIMITS:
+            number = sent.get(name)
+            if self.most is not None and isinstance(number, int) and number > self.most[0]:
+                sent[name], words = self.most
+                notices.append(
+                    f"the endpoint of model {self.model} refuses {name} {number} ({words}): {sent[name]} was sent in "
+                    "its place"
+                )
+        messages = _without_system(sent) if self.no_system else None
+        if messages is not None:
+            sent["messages"] = messages
+            notices.append(
+                f"the endpoint of model {self.model} takes no system message ({self.no_system}): its text was sent as "
+                "the user's"
+            )
+        return sent, tuple(notices)
 
-    def learn(self, refusal: Refusal, sent: Collection[str]) -> tuple[str, ...] | None:
+    def learn(self, refusal: Refusal, sent: Mapping[str, object]) -> tuple[str, ...] | None:
         """Remember what is refused of the fields that were ``sent``. None where no field is refused; else another try
         may help, and what there is to say beside the notices of ``fitted``.
         """
+        most = refusal.most_tokens(sent)
+        if most is not None:
+            self.most = (most, refusal.words)
+            return ()
         names = refusal.refused(sent)
+        if not names and refusal.is_of_system and _without_system(sent) is not None:
+            self.no_system = refusal.words
+            return ()
         if not names:
             return None
         notices = []
@@ -216,6 +284,29 @@ class SentFields:
                 # Under both names, since a request is made with one of them.
                 self.dropped |= dict.fromkeys(LIMITS, refusal.words)
         return tuple(notices)
+
+
+def _without_system(fields: Mapping[str, object]) -> list[dict[str, object]] | None:
+    """The messages with the text of a system message at the beginning of the user's next one, or as one of the user;
+    None where none is a system message."""
+    messages = fields.get("messages")
+    if not isinstance(messages, list) or all(message["role"] != "system" for message in messages):
+        return None
+    folded: list[dict[str, object]] = []
+    before = ""
+    for message in messages:
+        content = message["content"]
+        if message["role"] == "system":
+            before += (content if isinstance(content, str) else "".join(part["text"] for part in content)) + "\n\n"
+        elif before and message["role"] == "user":
+            opened = before + content if isinstance(content, str) else [{"type": "text", "text": before}, *content]
+            folded.append({**message, "content": opened})
+            before = ""
+        else:
+            folded += [{"role": "user", "content": before.strip()}] if before else []
+            folded.append(message)
+            before = ""
+    return [*folded, {"role": "user", "content": before.strip()}] if before else folded
 
 
 def _notice(model: str, name: str, words: str) -> str:
