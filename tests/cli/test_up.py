@@ -17,6 +17,7 @@ from threading import Event, Thread
 import httpx
 import psutil
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from tests.support import material
@@ -39,7 +40,7 @@ from vrag_ray.cli.commands.up import (
 from vrag_ray.cli.main import make_app
 from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import RunRequest, SearchRequest
-from vrag_ray.config import Settings, SpaceConfig
+from vrag_ray.config import OpenAiConfig, Settings, SpaceConfig
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.types import VragError
 
@@ -165,6 +166,13 @@ def test_options_that_do_not_name_one_model_are_refused(
 ):
     with pytest.raises(VragError, match=problem):
         with_model(Settings(), openai, model, vllm)
+
+
+@pytest.mark.parametrize(("openai", "model", "field"), [("x", "m", "base_url"), ("http://h/v1", "", "model")])
+def test_an_option_that_names_no_endpoint_is_refused(openai: str, model: str, field: str) -> None:
+    for settings in (Settings(), Settings(openai=OpenAiConfig(base_url="http://a/v1", model="a"))):
+        with pytest.raises(typer.BadParameter, match=f"^{field}: "):
+            with_model(settings, openai, model, None)
 
 
 @pytest.mark.parametrize("values", [{}, {"openai": ENDPOINT}])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
 
 from vrag_ray.config.section import Choice, Section
+
+PATH = "/chat/completions"
+"""What is added to the address of an endpoint."""
 
 
 class ReplyConstraint(Choice):
@@ -49,6 +54,23 @@ class OpenAiConfig(Section):
     max_images: int = Field(default=32, ge=0)
     """Pictures in one prompt; results, memory and crops share them. 0: the model has no eyes, and needs
     ``agent.evidence`` ``text``."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_address(cls, base_url: str) -> str:
+        where = urlsplit(base_url)
+        if where.scheme not in ("http", "https") or not where.hostname:
+            raise ValueError(f"{base_url!r} is no address: write it as https://HOST/v1")
+        if PATH in where.path:
+            raise ValueError(f"{base_url} goes on to {PATH}: write it up to there, as https://HOST/v1")
+        return base_url
+
+    @field_validator("model")
+    @classmethod
+    def _is_name(cls, model: str) -> str:
+        if not model.strip():
+            raise ValueError("the name is empty: write the one that the endpoint has for the model")
+        return model
 
 
 class VllmConfig(Section):

@@ -27,7 +27,7 @@ from vrag_ray.cli.commands.evaluate_support import (
     suite_name,
 )
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, UrlOption, load
+from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, UrlOption, load, request_fields
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
@@ -217,10 +217,11 @@ def answers(
     from vrag_ray.evaluation.plan import Plan
     from vrag_ray.evaluation.run_questions import run_answers
 
-    endpoints = tuple(
-        OpenAiConfig(base_url=where, model=model, temperature=0.0)
-        for where, model in zip(judge or [], judge_model or [], strict=True)
-    )
+    with request_fields():
+        endpoints = tuple(
+            OpenAiConfig(base_url=where, model=model, temperature=0.0)
+            for where, model in zip(judge or [], judge_model or [], strict=True)
+        )
     name = suite_name(seed, harbours) if examples is None else f"answers-{examples.stem}"
     plan = Plan(
         out or Path(FOLDER) / name,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import GpusOption, RayFlag, with_gpus
+from vrag_ray.cli.options import GpusOption, RayFlag, request_fields, with_gpus
 from vrag_ray.types import VragError
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.file_names import expanded, shown_name
@@ -111,7 +111,8 @@ def up(
 
 
 def with_model(settings: Settings, openai: str | None, model: str | None, vllm: str | None) -> Settings:
-    """``settings`` with the model that the options name. Raises VragError where they contradict each other."""
+    """``settings`` with the model that the options name. Raises VragError where they contradict each other,
+    typer.BadParameter for what is no address or name of a model."""
     if openai is not None and vllm is not None:
         raise VragError("--openai and --vllm both name a model: give one of them")
     if openai is not None:
@@ -119,10 +120,10 @@ def with_model(settings: Settings, openai: str | None, model: str | None, vllm: 
 
         if model is None:
             raise VragError(f"--openai {openai} needs --model: what the endpoint calls the model")
-        endpoint = settings.openai or OpenAiConfig(base_url=openai, model=model)
-        return with_changes(
-            settings, {"openai": with_changes(endpoint, {"base_url": openai, "model": model}), "vllm": None}
-        )
+        with request_fields():
+            endpoint = settings.openai or OpenAiConfig(base_url=openai, model=model)
+            endpoint = with_changes(endpoint, {"base_url": openai, "model": model})
+        return with_changes(settings, {"openai": endpoint, "vllm": None})
     if model is not None:
         raise VragError(f"--model {model} needs --openai: the endpoint that serves it")
     if vllm is not None:
