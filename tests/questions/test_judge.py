@@ -94,6 +94,8 @@ def test_an_answer_cannot_bring_a_verdict_of_its_own() -> None:
         JudgeReply(None),
         JudgeReply(raw='{"detail": "hm"}'),
         JudgeReply(raw='{"choices": []}'),
+        JudgeReply(raw="<h1>Please sign in</h1>"),
+        JudgeReply("<judge>True</judge>", finish="MAX_TOKENS"),
     ],
 )
 def test_a_reply_that_is_no_verdict_is_asked_for_again_and_told_so(first: JudgeReply) -> None:
@@ -106,6 +108,13 @@ def test_a_reply_that_is_no_verdict_is_asked_for_again_and_told_so(first: JudgeR
     assert verdicts == [False]
     assert counts == JudgeCounts(calls=2, malformed=1)
     assert [message["role"] for message in again["messages"]] == ["system", "user", "assistant", "user"]
+
+
+def test_a_verdict_is_read_from_parts_behind_thoughts() -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "<judge>False</judge>?"}]}
+    parts = [thought, {"type": "text", "text": "<judge>True</judge>"}]
+    with judge_stub(lambda _, __: JudgeReply(raw=json.dumps({"choices": [{"message": {"content": parts}}]}))) as stub:
+        assert judged(endpoint(stub.base_url), "Harlow") == ([True], JudgeCounts(calls=1))
 
 
 def test_a_judge_without_a_verdict_is_an_error_that_names_it_and_is_not_kept(tmp_path: Path) -> None:

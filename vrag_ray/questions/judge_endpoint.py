@@ -8,12 +8,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field, ValidationError
-
 from vrag_ray.agent.chat import Message
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.policies.llm.endpoint_quirks import Refusal, SentFields, server_at
 from vrag_ray.policies.llm.openai_api import NO_KEY, wire_messages
+from vrag_ray.policies.llm.reply_reader import EndpointError, NoChatCompletionError, ReplyReader, UnfinishedError
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -70,28 +69,31 @@ class JudgeEndpoint:
         self.calls += 1
         try:
             async with self._room:
-                raw = await self._posted(self.body(messages))
+                body = await self._posted(self.body(messages))
         except openai.OpenAIError as error:
             reason = " ".join(str(error).split())[:SHOWN_CHARS]
             raise JudgeError(
                 f"judge {self._endpoint.model} at {self._endpoint.base_url} cannot be called "
                 f"({type(error).__name__}): {reason}"
             ) from error
+        reader = ReplyReader()
         try:
-            choice = _Reply.model_validate(raw).choices[0]
-        except ValidationError:
-            logger.warning("judge %s replied with something else than a chat completion", self._endpoint.model)
+            # The pieces are all in the completion.
+            _ = [*reader.feed(body.encode()), *reader.end()]
+        except (EndpointError, NoChatCompletionError, UnfinishedError) as error:
+            logger.warning("judge %s replied with something else than a chat completion: %s", self.model, error)
             return ""
-        return "" if choice.finish_reason == "length" else choice.message.content or ""
+        whole = reader.completion(f"judge {self.model}", ())
+        return "" if whole.finish == "length" else whole.text
 
-    async def _posted(self, request: Mapping[str, object]) -> object:
-        """The reply to ``request``, without the fields that the endpoint refuses by name."""
+    async def _posted(self, request: Mapping[str, object]) -> str:
+        """The body of the reply to ``request``, without the fields that the endpoint refuses by name."""
         import openai
 
         while True:
             body, _ = self._fields.fitted(request)
             try:
-                return await self._client.post("/chat/completions", cast_to=object, body=body)
+                return await self._client.post("/chat/completions", cast_to=str, body=body)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 refusal = Refusal.of(error.status_code, error.response.text)
                 if self._fields.learn(refusal, body) is None:
@@ -115,16 +117,3 @@ class JudgeEndpoint:
 
     async def _sent(self, request: Request) -> None:  # noqa: ARG002  the signature is httpx2's
         self._requests += 1
-
-
-class _ReplyMessage(BaseModel):
-    content: str | None = None
-
-
-class _Choice(BaseModel):
-    message: _ReplyMessage
-    finish_reason: str | None = None
-
-
-class _Reply(BaseModel):
-    choices: list[_Choice] = Field(min_length=1)
