@@ -48,7 +48,7 @@ bench: setup ## Retrieval, ingest, search, agents and model serving against thei
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/agents.py
-	$(BIN)/python benchmarks/extractive.py
+	$(BIN)/python -m benchmarks.extractive
 	$(BIN)/python benchmarks/serve_policy.py
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python -m benchmarks.overload
