@@ -553,6 +553,20 @@ def test_a_line_that_ends_before_it_must_ends_what_it_says() -> None:
     ]
 
 
+@pytest.mark.parametrize("is_below", [True, False])
+def test_short_items_beside_a_paragraph_cut_none_of_its_lines(is_below: bool) -> None:
+    items = ["1. Pay at lock Nord.", "2. Keep the ticket."]
+    prose = ["The sacristan of the chapel is", "Wenche Hov and lives nearby at", "the weir house."]
+    blocks = [items, prose] if is_below else [prose, items]
+    expected = [text for block in blocks for text in ([" ".join(prose)] if block is prose else items)]
+    words = [word for number, line in enumerate(blocks[0] + blocks[1]) for word in put(50, 100 + 14 * number, line)]
+    top = 98 + 14 * (blocks[0] + blocks[1]).index(prose[0])
+    paragraph = Element(1, ElementKind.PARAGRAPH, Box(0, top / HEIGHT, 1, (top + 14 * len(prose)) / HEIGHT), prose[-1])
+    assert [span.text for span in sentences(replace(page(words), elements=(paragraph,)))] == expected
+    text = "\n".join([*blocks[0], "", *blocks[1]])
+    assert [span.text for span in text_sentences(text)] == expected
+
+
 def test_a_script_from_the_right_is_not_judged_by_its_right_ends() -> None:
     lines = (("שומר", "המגדלור", "גר", "באי"), ("שלושים", "שנה", "ויותר", "מכך"))
     words = [

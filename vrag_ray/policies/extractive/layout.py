@@ -15,7 +15,7 @@ from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Tabl
 from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, is_function_word, stems
 from vrag_ray.types import Box, PageText, Word, around, joined, undivided, upright
-from vrag_ray.types.elements import Element
+from vrag_ray.types.elements import Element, ElementKind
 from vrag_ray.types.page_breaks import continued, crossing_paragraph
 from vrag_ray.types.superscripts import SUPERSCRIPTS
 
@@ -42,6 +42,7 @@ _DOTS = re.compile(r"[.…·]+")
 _UNIT_OF_ALL = re.compile(r"\s*\((?:[\w$€£]+ )?in [^()]*\)", re.IGNORECASE)
 """``(in millions, except per share data)`` stands over several columns and names none of them."""
 _SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end sentences too
+_PROSE = (ElementKind.PARAGRAPH, ElementKind.LIST_ITEM, ElementKind.NOTE)
 _OPENING = '"“‘«([•–▪●*#'  # noqa: RUF001
 _CLOSING = "\"”')]" + SUPERSCRIPTS
 _NO_HEADING_ENDS = (*_SENTENCE_ENDS, ",", ";", ":")
@@ -252,15 +253,19 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
     for number, column in enumerate(columns):
         before = len(spans)
         for lines in column:
-            spans += _of_lines(lines, row_of, aspect)
+            spans += _of_lines(lines, row_of, aspect, page.elements)
         if number > 0 and len(column) == len(columns[number - 1]) == 1 and _goes_on(spans[before - 1], spans[before]):
             spans[before - 1 : before + 1] = [_over_column_end(spans[before - 1], spans[before])]
     return _over_page_end(spans, page)
 
 
-def _of_lines(lines: Sequence[Sequence[Word]], row_of: Mapping[int, int], aspect: float) -> Iterator[Span]:
+def _of_lines(
+    lines: Sequence[Sequence[Word]], row_of: Mapping[int, int], aspect: float, elements: Sequence[Element]
+) -> Iterator[Span]:
     """The sentences of a column. ``row_of`` has the rows of tables that words stand in."""
-    last = {id(lines[place][-1]) for place in _ended_lines(lines, aspect)}
+    prose = [element for element in elements if element.kind in _PROSE and _is_ended(element.text)]
+    prose_of = [next((e.number for e in prose if holds_centre(e.box, line[0].box)), None) for line in lines]
+    last = {id(lines[place][-1]) for place in _ended_lines(lines, aspect, prose_of)}
     led = [line for line in lines if _leads([word.text for word in line])]
     last |= {id(line[-1]) for line in led}
     within = {id(word) for line in led for word in line[:-1]}
@@ -408,7 +413,7 @@ def text_sentences(text: str) -> list[Span]:
         else None
         for line, following in pairwise(lines)
     ]
-    ended = set(_meant_ends([float(len(line)) for line in lines], needs))
+    ended = set(_meant_ends([float(len(line)) for line in lines], needs, _prose_of(lines)))
     for place, line in enumerate(lines):
         is_whole = line.startswith("#") or _NAMED_ROW.match(line) is not None
         above = lines[place - 1] if place else ""
@@ -435,10 +440,22 @@ def text_sentences(text: str) -> list[Span]:
     return spans
 
 
+def _prose_of(lines: Sequence[str]) -> list[int | None]:
+    """The number of the paragraph or item that each line of a plain text is part of, where that ends in a full stop."""
+    starts = [
+        place for place, line in enumerate(lines) if place == 0 or not (line and lines[place - 1]) or _ITEM.match(line)
+    ]
+    return [
+        start if _is_ended(lines[end - 1]) else None
+        for start, end in pairwise([*starts, len(lines)])
+        for _ in range(start, end)
+    ]
+
+
 def _ends_sentence(word: str, following: str) -> bool:
     """Whether ``word`` ends a sentence before ``following``. An abbreviation does where a word of grammar begins the
     next: ``He moved to hall B. The rent …``, and not ``built by J. K. Berg``."""
-    if not word.rstrip(_CLOSING).endswith(_SENTENCE_ENDS):
+    if not _is_ended(word):
         return False
     return not _ABBREVIATION.match(word) or (following[:1].isupper() and is_function_word(following.rstrip(",.:;")))
 
@@ -447,8 +464,9 @@ def _is_caption_number(texts: Sequence[str]) -> bool:
     return len(texts) == 2 and _CAPTION_NUMBER.fullmatch(" ".join(texts)) is not None
 
 
-def _ended_lines(lines: Sequence[Sequence[Word]], aspect: float) -> Iterator[int]:
+def _ended_lines(lines: Sequence[Sequence[Word]], aspect: float, prose_of: Sequence[int | None]) -> Iterator[int]:
     """The places of lines whose ends are meant, as in a list, because the next word would have found room.
+    ``prose_of`` has the paragraph of each line, as in ``_meant_ends``.
 
     A next word with a small letter, farther in or of a script from the right goes on; headlines are broken where they
     look well.
@@ -467,21 +485,36 @@ def _ended_lines(lines: Sequence[Sequence[Word]], aspect: float) -> Iterator[int
             or not _may_begin(following[0].text, lines[place][-1].text)
         )
         needs.append(None if goes_on else reaches[place] + (u1 - u0) + heights[place])
-    return _meant_ends(reaches, needs)
+    return _meant_ends(reaches, needs, prose_of)
 
 
-def _meant_ends(reaches: Sequence[float], needs: Sequence[float | None]) -> Iterator[int]:
+def _meant_ends(
+    reaches: Sequence[float], needs: Sequence[float | None], prose_of: Sequence[int | None]
+) -> Iterator[int]:
     """The places of lines whose ends are meant, of lines that reach so far and would reach as far as they need with the
     first word of the next one; None where that goes on. So do the longest of lines that mostly end early.
+
+    ``prose_of`` has the paragraph of each line that stands in one which ends in a full stop, otherwise None. Lines
+    outside of it, as the short items of a list below, say nothing about its own.
     """
-    near = [range(max(0, place - NEAR_LINES), min(len(needs), place + NEAR_LINES + 1)) for place in range(len(needs))]
+
+    def mostly(places: Sequence[int]) -> bool:
+        return 2 * sum(early[place] for place in places) >= len(places)
+
     early = [
         need is not None and need < max(reaches[max(0, place - NEAR_LINES) : place + NEAR_LINES + 1])
         for place, need in enumerate(needs)
     ]
+    within = [before if before is not None and before == after else None for before, after in pairwise(prose_of)]
     for place, need in enumerate(needs):
-        if early[place] or (need is not None and 2 * sum(early[other] for other in near[place]) >= len(near[place])):
+        near = range(max(0, place - NEAR_LINES), min(len(needs), place + NEAR_LINES + 1))
+        own = [other for other in near if within[place] in (None, within[other])]
+        if early[place] or (need is not None and mostly(near) and mostly(own)):
             yield place
+
+
+def _is_ended(text: str) -> bool:
+    return text.rstrip(_CLOSING).endswith(_SENTENCE_ENDS)
 
 
 def _may_begin(text: str, before: str) -> bool:
