@@ -248,6 +248,24 @@ def test_rows_without_lines_between_them_stay_rows(document: tuple[pymupdf.Docum
     assert cells["3,417"].y1 - cells["3,417"].y0 < 20 / page.rect.height
 
 
+def test_the_first_field_of_a_form_is_no_head(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    page = drawn.new_page()
+    fields = [["Consignee:", "Grete Voll"], ["Carrier:", "Havbris"], ["Insured:", "[x] Yes", "[ ] No"]]
+    for number, texts in enumerate(fields):
+        for x, text in zip((60, 200, 300), texts, strict=False):
+            put(page, x, 100 + 24 * number, text)
+    statement(
+        page, [["Year ended June 30:", "2024", "2023"], ["Fees:"], ["Berths", "310", "307"], ["Lock", "41", "39"]], 400
+    )
+    drawn.save(path)
+    sheet = read(path)
+    form, fees = tables(sheet.words, sheet.aspect)
+    assert form.head_rows == 0 and not any(form.heads)
+    assert sheet.text.splitlines()[0] == "| Consignee: | Grete Voll |  |"
+    assert fees.heads == ("Year ended June 30:", "2024", "2023")
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -518,6 +518,8 @@ def _placed(piece: _Piece, edges: Sequence[tuple[float, float]]) -> Cell:
 
 def _head_rows(lines: Sequence[_Line], rows: Sequence[Sequence[Cell]]) -> int:
     """How many of the first rows name the columns: they hold no figures but years, and one of them at most a label."""
+    if _are_fields(rows):
+        return 0
     labels = years = 0
     for number, (line, row) in enumerate(zip(lines, rows, strict=True)):
         named = [piece for piece, cell in zip(line.pieces, row, strict=True) if cell.column > 0 or cell.span > 1]
@@ -529,6 +531,14 @@ def _head_rows(lines: Sequence[_Line], rows: Sequence[Sequence[Cell]]) -> int:
         labels, years = labels + labelled, years + periods
     # A table of words alone: its first row, where all of its cells are short; two columns are names and what they name.
     return int(len(lines[0].pieces) > 2 and all(len(piece.words) <= LONGEST_HEAD for piece in lines[0].pieces))
+
+
+def _are_fields(rows: Sequence[Sequence[Cell]]) -> bool:
+    """Whether the first rows are fields of a form, each a label with a colon and what is written behind it: a head that
+    ends in one, as ``Year ended June 30:``, stands over rows that do not, or before years."""
+    named = [row[0].column == 0 and row[0].text.endswith((":", "：")) for row in rows[:2]]  # noqa: RUF001
+    others = [cell.text for cell in rows[0][1:]]
+    return named == [True, True] and not all(map(_YEAR.fullmatch, others))
 
 
 def _with_whole_labels(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
@@ -630,7 +640,7 @@ def _ruled(words: Sequence[Word], aspect: float, grid: Grid) -> Table | None:
     ]
     of_words = not any(piece.is_figure and not piece.is_year for line in lines for piece in line.pieces)
     # Where no row has figures, they cannot tell heads from rows.
-    named = int(all(len(cell.words) <= LONGEST_HEAD for cell in rows[0]))
+    named = int(not _are_fields(rows) and all(len(cell.words) <= LONGEST_HEAD for cell in rows[0]))
     head_rows = named if of_words else _head_rows(lines, rows)
     edges = tuple((grid.xs[column], grid.xs[column + 1]) for column in used)
     return Table(tuple(map(tuple, rows)), _heads(rows[:head_rows], len(used)), head_rows, "", edges)
