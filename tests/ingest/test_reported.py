@@ -156,12 +156,28 @@ def test_a_file_that_is_given_itself_has_its_new_name_alone(folder: Path, tmp_pa
     assert "scale" in titles and "gauge" not in titles
 
 
-def test_a_given_file_keeps_a_former_name_whose_folder_is_not_there(folder: Path, tmp_path: Path) -> None:
-    run(folder)
+def test_a_file_keeps_a_former_name_where_a_disk_may_be_missing(folder: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    folder = folder.rename(disk / "in")
+    ingest([folder], settings_for(tmp_path / "c"))
     (tmp_path / "copy.txt").write_bytes((folder / "gauge.txt").read_bytes())
     folder.rename(tmp_path / "away")
     ingest([tmp_path / "copy.txt"], settings_for(tmp_path / "c"))
-    assert names(folder) == [["copy.txt", "gauge.txt"], ["ferry_times.txt"]]
+    assert names(disk) == [["copy.txt", "gauge.txt"], ["ferry_times.txt"]]
+
+
+def test_the_files_of_a_renamed_folder_have_their_new_names_alone(folder: Path, tmp_path: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "tide.txt").write_text("the tide turns at noon")
+    run(folder)
+    folder = folder.rename(tmp_path / "out")
+    report = run(folder)
+    assert (report.added, report.renamed, report.duplicates) == (0, 3, 0)
+    assert {Path(document.uri).parts[-2] for document in Collection.open(tmp_path / "c").documents()} == {"out", "sub"}
+    (folder / "gauge.txt").unlink()
+    assert [document.removed for document in run(folder, prune=True).gone] == [True]
+    assert names(folder) == [["ferry_times.txt"], ["tide.txt"]]
 
 
 def test_a_renamed_file_has_its_new_name_and_title_and_not_the_old(folder: Path) -> None:
@@ -196,9 +212,8 @@ def test_a_file_that_moved_to_another_folder_of_the_run_is_renamed(folder: Path,
     run(folder)
     (tmp_path / "archive").mkdir()
     (folder / "gauge.txt").rename(tmp_path / "archive" / "gauge.txt")
-    # Of a folder that is not named, nobody can say that its files are to go.
-    assert ingest([tmp_path / "archive"], settings_for(tmp_path / "c")).renamed == 0
-    run(folder, tmp_path / "archive")
+    report = ingest([tmp_path / "archive"], settings_for(tmp_path / "c"))
+    assert (report.renamed, report.gone) == (1, ())
     documents = Collection.open(tmp_path / "c").documents()
     assert sorted(document.uris for document in documents) == [
         ((tmp_path / "archive" / "gauge.txt").as_uri(),),

@@ -29,15 +29,14 @@ def gone_names(documents: Iterable[Document], listing: Listing, met: AbstractSet
     there, not where it cannot tell; an object where the store does not list it; a row of a Parquet file where the file
     is, or where this run has read the whole file without it; a part of another file where that file is gone.
 
-    Of a file that was given itself, and of its parts, the other names are looked for too, in folders that are there.
+    Of documents that this run met, and of their parts, the other names are looked for too: their folder may be renamed.
     """
     rows = {source.uri for source in listing.sources if source.rows is not None}
     # A file that could not be read to its end has its reason under the name of the rows that are missing.
     rows -= {base for base, _, part in (uri.partition("#") for uri in met) if part.startswith("rows=")}
     files = {source.uri for source in listing.sources}
     documents = list(documents)
-    given = {source.uri for source in listing.sources if not source.walked and is_file_uri(source.uri)} & met
-    former = {uri for document in documents if not given.isdisjoint(document.uris) for uri in document.uris}
+    former = {uri for document in documents if not met.isdisjoint(document.uris) for uri in document.uris}
     lost: dict[str, Gone] = {}
     for document in documents:
         gone: dict[str, Folder] = {}
@@ -63,15 +62,19 @@ def documents_in(folder: Folder, documents: Iterable[Document]) -> Iterator[Docu
 
 
 def _folder_of(uri: str) -> Folder | None:
-    """The folder of a file of this machine, if it is there."""
+    """The nearest folder that is there around a file of this machine. None where nothing is in it: a disk that is not
+    connected leaves such a folder."""
     if not is_file_uri(uri):
         return None
-    folder = Path(path_in_uri(uri)).parent
-    try:
-        is_there = folder.is_dir()
-    except OSError:
-        return None
-    return Folder(f"{folder.as_uri()}/", shown_name(str(folder)), is_empty=False) if is_there else None
+    for folder in Path(path_in_uri(uri)).parents:
+        try:
+            is_empty = next(folder.iterdir(), None) is None
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            return None
+        return None if is_empty else Folder(f"{folder.as_uri()}/", shown_name(str(folder)), is_empty=False)
+    return None
 
 
 def _holds(folder: Folder, uri: str) -> bool:
