@@ -592,3 +592,9 @@ def test_page_labels_of_a_deep_tree_are_read_and_each_range_begins_where_it_says
     tree = "<</Kids[<</Kids[<</Nums[0<</S/r>>1<</S/A/St 27>>]>><</Nums[2<</P(Cover)>>]>>]>>]>>"
     units = decoded(sandbox, put("x", _pdf_with([], {"PageLabels": tree}, pages=4)), item(0, 4), options)
     assert [unit.meta["page_label"] for unit in units] == ["i", "AA", "Cover", "Cover"]
+
+
+def test_page_labels_in_letters_repeat_their_letter_after_z(sandbox, put, options):
+    path = put("x", _pdf_with([], {"PageLabels": "<</Nums[0<</S/a>>27<</P(A-)/S/A/St 53>>]>>"}, pages=29))
+    labels = [unit.meta["page_label"] for unit in decoded(sandbox, path, item(0, 29), options)]
+    assert labels[24:] == ["y", "z", "aa", "A-AAA", "A-BBB"]

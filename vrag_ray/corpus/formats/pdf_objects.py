@@ -33,6 +33,8 @@ LEAST_DECODED = 0.03
 """Share of the bytes of a picture below which it shows nothing."""
 _DRAWN = re.compile(rb"/([^\s/<>\[\]()]+)\s+Do\b")
 _LETTERS = frozenset("aA")
+MOST_LETTERS = 26 * 26
+"""Pages that are numbered by letters."""
 _NUMBERED = re.compile(r"[A-Za-tv-z]?\d+|G[0-9A-F]{2}")
 """Names of glyphs that number them: ``g17``, ``a65``. MuPDF takes the number for a code."""
 _NO_LETTER = frozenset((0, 0xFFFD))
@@ -49,8 +51,10 @@ class LabelRange:
     first: int
 
     def label(self, page: int) -> str:
-        # PyMuPDF counts letters from 0.
-        number = page - self.start + self.first - (self.style in _LETTERS)
+        number = page - self.start + self.first
+        if self.style in _LETTERS and 0 < number <= MOST_LETTERS:
+            # ``z`` is followed by ``aa``, ``bb``, ``cc``.
+            return self.prefix + chr(ord(self.style) + (number - 1) % 26) * ((number + 25) // 26)
         return self.prefix + str(construct_label(self.style, "", number))
 
 
