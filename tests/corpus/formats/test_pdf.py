@@ -598,3 +598,21 @@ def test_page_labels_in_letters_repeat_their_letter_after_z(sandbox, put, option
     path = put("x", _pdf_with([], {"PageLabels": "<</Nums[0<</S/a>>27<</P(A-)/S/A/St 53>>]>>"}, pages=29))
     labels = [unit.meta["page_label"] for unit in decoded(sandbox, path, item(0, 29), options)]
     assert labels[24:] == ["y", "z", "aa", "A-AAA", "A-BBB"]
+
+
+@pytest.mark.parametrize("encoding", ["/WinAnsiEncoding", "null", "<</Differences[52/a20 56/a24]>>"])
+def test_ticks_of_zapf_dingbats_are_no_figures(tmp_path, sandbox, options, encoding):
+    drawn = pymupdf.open()
+    page = drawn.new_page()
+    for y, lodge, ticks in ((100, "Elgli", "48"), (120, "Tyri", "84")):
+        page.insert_text((60, y), lodge)
+        for x, tick in zip((160, 260), ticks, strict=True):
+            page.insert_text((x, y), tick, fontname="zadb")
+    page.insert_text((60, 160), "8 boats, 4")
+    page.insert_text((60 + pymupdf.get_text_length("8 boats, 4"), 160), "3", fontname="zadb")
+    [font] = [xref for xref, _, _, name, *_ in page.get_fonts() if name == "ZapfDingbats"]
+    drawn.xref_set_key(font, "Encoding", encoding)
+    path = tmp_path / "ticks.pdf"
+    drawn.save(path)
+    [unit] = decoded(sandbox, path, item(0, 1), options)
+    assert unit.text.split() == ["Elgli", "✔", "✘", "Tyri", "✘", "✔", "8", "boats,", "4✓"]

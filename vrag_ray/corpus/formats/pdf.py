@@ -16,6 +16,7 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -37,6 +38,7 @@ from vrag_ray.corpus.formats.pdf_objects import (
     label_of,
     listed_files,
     mend_pages,
+    name_dingbats,
     noted_files,
     page_labels,
     played_files,
@@ -442,6 +444,10 @@ class PdfSource:
             raise DecodeError(f"page {index + 1} is no picture that can be read: get the whole file again")
         if not has_area:
             raise DecodeError(f"page {index + 1} has no area: its size in the file is wrong; {_REPAIR}")
+        if self._document.is_pdf:
+            # Where the list of fonts is damaged, the letters are those that MuPDF can give.
+            with suppress(RuntimeError):
+                name_dingbats(page)
         return page
 
     def _part_of(self, index: int) -> int:

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from operator import attrgetter
 
 import pymupdf
@@ -39,6 +39,18 @@ _NUMBERED = re.compile(r"[A-Za-tv-z]?\d+|G[0-9A-F]{2}")
 """Names of glyphs that number them: ``g17``, ``a65``. MuPDF takes the number for a code."""
 _NO_LETTER = frozenset((0, 0xFFFD))
 _WITHOUT_GLYPH = frozenset((".notdef", "space"))
+_OTHER_DINGBATS = dict(
+    zip(
+        b"\x25\x2a\x2b\x48\x6c\x6e\x73\x74\x75\x77\xa8\xa9\xaa\xab\xd5\xd6\xd7", "☎☛☞★●■▲▼◆◗♣♦♥♠→↔↕", strict=True
+    )
+)  # fmt: skip
+_OTHER_DINGBATS |= {0xAC + number: chr(0x2460 + number) for number in range(10)}
+"""Signs of ZapfDingbats that stand elsewhere in Unicode: the others are in the block Dingbats, in the font's order."""
+_TABLE = """/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapType 2 def
+1 begincodespacerange <00> <FF> endcodespacerange
+{count} beginbfchar
+{table}endbfchar
+endcmap end end"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +191,47 @@ def fonts_without_letters(page: pymupdf.Page) -> set[str]:
         if 2 * unknown > len(names) and not mupdf.pdf_is_stream(mupdf.pdf_dict_gets(font, "ToUnicode")):
             fonts.add(f"Type3 ({number} 0 R)" if kind == "Type3" else name.rpartition("+")[2])
     return fonts
+
+
+def name_dingbats(page: pymupdf.Page) -> None:
+    """Give each font ZapfDingbats of ``page`` a table of Unicode in memory, where it has none: MuPDF reads its ticks as
+    figures, and other signs as nothing. Nothing of the page may have been read before."""
+    document = page.parent
+    for number, _, kind, name, *_ in page.get_fonts():
+        font = _object(document, number)
+        if "ZapfDingbats" not in name or kind == "Type0" or mupdf.pdf_is_stream(_at(font, "ToUnicode")):
+            continue
+        signs = {code: sign for code in range(0x21, 0xFF) if (sign := _dingbat(code))}
+        at = 0
+        for item in _items(_at(font, "Encoding", "Differences")):
+            if mupdf.pdf_is_int(item):
+                at = mupdf.pdf_to_int(item)
+                continue
+            if 0 <= at <= 0xFF and (named := _signs_by_name().get(mupdf.pdf_to_name(item))):
+                signs[at] = named
+            at += 1
+        table = "".join(f"<{code:02X}> <{ord(sign):04X}>\n" for code, sign in signs.items())
+        xref = document.get_new_xref()
+        document.update_object(xref, "<<>>")
+        document.update_stream(xref, _TABLE.format(count=len(signs), table=table).encode(), new=True)
+        document.xref_set_key(number, "ToUnicode", f"{xref} 0 R")
+
+
+def _dingbat(code: int) -> str:
+    """The sign of a code of ZapfDingbats."""
+    if code in _OTHER_DINGBATS:
+        return _OTHER_DINGBATS[code]
+    if 0x21 <= code <= 0x7E:
+        return chr(0x2700 + code - 0x20)
+    return chr(0x2700 + code - 0x40) if 0xA1 <= code <= 0xFE and code != 0xF0 else ""
+
+
+@cache
+def _signs_by_name() -> dict[str, str]:
+    """The signs of ZapfDingbats by the names of their glyphs, as ``a20``."""
+    font = pymupdf.Font("zadb")
+    signs = filter(None, map(_dingbat, range(0x100)))
+    return {mupdf.fz_get_glyph_name2(font.this, font.has_glyph(ord(sign))): sign for sign in signs}
 
 
 def undecoded_pictures(page: pymupdf.Page) -> list[tuple[int, int]]:
