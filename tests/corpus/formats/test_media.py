@@ -83,6 +83,15 @@ def test_a_film_whose_beginning_was_cut_off_begins_where_a_player_begins(tmp_pat
     assert numbers(path, [0.0, 3.9, 0.5, 4.9]) == [30, 69, 35, 79]
 
 
+def test_joined_transport_streams_whose_clock_goes_back_have_a_notice(tmp_path: Path) -> None:
+    whole = film(tmp_path / "a.ts", sound=8)
+    assert not [notice for notice in VideoSource(opening(whole)).probe().notices if "clock" in notice]
+    joined = tmp_path / "b.ts"
+    joined.write_bytes(whole.read_bytes() * 3)
+    [notice] = [notice for notice in VideoSource(opening(joined)).probe().notices if "clock" in notice]
+    assert notice.startswith("its clock goes back 2 times")
+
+
 def test_a_picture_that_starts_after_the_sound_keeps_the_clock_of_the_sound(tmp_path: Path) -> None:
     path = film(tmp_path / "a.mp4", first=30, sound=11)
     assert numbers(path, [5.0, 3.0, 1.0, 10.9]) == [20, 0, 0, 79]

@@ -12,7 +12,14 @@ import numpy as np
 
 from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.media.changes import still_stretches
-from vrag_ray.corpus.formats.media.clock import PLAY_IT, audio_stream, duration_of, open_container, video_stream
+from vrag_ray.corpus.formats.media.clock import (
+    PLAY_IT,
+    audio_stream,
+    count_falls,
+    duration_of,
+    open_container,
+    video_stream,
+)
 from vrag_ray.corpus.formats.media.frames import FrameReader
 from vrag_ray.corpus.formats.media.speech import AROUND_SECONDS, sound_of
 from vrag_ray.corpus.formats.media.subtitles import Track, read_sidecar, read_tracks
@@ -96,6 +103,13 @@ class VideoSource:
                 "split it or raise corpus.limits.max_pages or corpus.clip_seconds"
             )
         tracks = self._tracks()
+        with closing(open_container(self._opening.path)) as container:
+            if falls := count_falls(container):
+                times = "once" if falls == 1 else f"{falls} times"
+                self._notices.append(
+                    f"its clock goes back {times}, as where recordings were joined, and what follows is not read: "
+                    "convert it, for example with `ffmpeg -i FILE new.mp4`"
+                )
         meta: dict[str, str | int | float | bool] = {"duration": round(self._duration, 3)}
         if self._has_picture:
             meta |= {"width": self._width, "height": self._height}

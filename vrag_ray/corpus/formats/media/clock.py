@@ -28,6 +28,8 @@ SLACK_SECONDS = 1.0
 PRIMING_SECONDS = Fraction(1, 10)
 """What encoders of sound put in front is shorter."""
 TAIL_SECONDS = 10.0
+_WITHOUT_INDEX = frozenset(("mpegts", "mpeg"))
+"""Transport and program streams, which can be cut and joined anywhere."""
 MOST_REORDERED = 64
 """Packets from the begin of a file, at most, until the frame that is shown first."""
 
@@ -111,6 +113,28 @@ def last_end(container: InputContainer, begin: float) -> float:
             if stamp is not None and packet.time_base is not None:
                 end = max(end, (stamp + (packet.duration or 0)) * packet.time_base - origin)
     return float(end)
+
+
+def count_falls(container: InputContainer) -> int:
+    """How often the clock of the stored packets goes back, as in transport streams that were joined end to end: a
+    player goes on, and no time leads behind the first fall. 0 in containers that state where each packet is. It reads
+    all packets, decodes none, and leaves the container at its end."""
+    import av
+
+    if container.format.name not in _WITHOUT_INDEX:
+        return 0
+    leading = next(
+        (stream for stream in (video_stream(container), audio_stream(container)) if stream is not None), None
+    )
+    falls, before = 0, Fraction(-(1 << 40))
+    with suppress(av.FFmpegError):
+        for packet in container.demux(*([] if leading is None else [leading])):
+            if packet.dts is None or packet.time_base is None:
+                continue
+            at = packet.dts * packet.time_base
+            falls += at < before - SLACK_SECONDS
+            before = at
+    return falls
 
 
 def _first_picture(container: InputContainer) -> Fraction | None:
