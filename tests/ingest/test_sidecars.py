@@ -36,12 +36,14 @@ def test_a_folder_gives_each_film_its_own_subtitles(tmp_path: Path) -> None:
         "talks.srt",
         "song.mp3",
         "song.ass",
+        "song.lrc",
+        "song.ko.smi",
         "note.txt",
     )
     listing = list_sources([folder])
     assert {source.name: [Path(place).name for place in source.sidecars] for source in listing.sources} == {
         "talk.mp4": ["talk.de.ssa", "talk.en.vtt", "talk.srt"],
-        "song.mp3": ["song.ass"],
+        "song.mp3": ["song.ass", "song.ko.smi", "song.lrc"],
         "note.txt": [],
         "talk.part2.srt": [],
         "talks.srt": [],

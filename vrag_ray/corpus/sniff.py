@@ -97,7 +97,7 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.SOUND: ".mp3 .wav .m4a .m4b .ogg .oga .opus .flac .aac .wma .mka",
     Format.TEXT: (
         ".txt .md .markdown .log .rst .adoc .org .text .yaml .yml .ini .cfg .conf .toml "
-        ".properties .tex .bib .srt .vtt .ass .ssa"
+        ".properties .tex .bib .srt .vtt .ass .ssa .lrc .smi"
     ),
     Format.JSON: ".json .geojson",
     Format.JSON_LINES: ".jsonl .ndjson",

@@ -413,6 +413,29 @@ def test_lines_that_roll_up_are_read_once_and_without_the_times_of_their_words(t
     ]
 
 
+SAMI = """<SAMI><BODY>
+<SYNC Start=1000><P Class=ENCC>The pump is<br>40 metres<P Class='KRCC'>deep
+<SYNC Start=4000><P Class=ENCC>&nbsp;
+<SYNC Start="5000"><P Class=ENCC>It stands.
+</BODY></SAMI>"""
+LYRICS = "[offset:+500]\n[00:01.00]<00:01.00>The <00:01.40>heather blooms\n[00:05.00][01:12.00]Refrain\n[00:09.50]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.smi", SAMI, [(1, 4, "The pump is 40 metres"), (1, 11, "deep"), (5, 15, "It stands.")]),
+        ("a.lrc", LYRICS, [(0.5, 4.5, "The heather blooms"), (4.5, 9, "Refrain"), (71.5, 81.5, "Refrain")]),
+    ],
+)
+def test_captions_that_state_no_ends_last_until_the_next(
+    tmp_path: Path, name: str, text: str, expected: list[tuple[float, float, str]]
+) -> None:
+    (tmp_path / "blob").write_text(text)
+    cues = read_sidecar(tmp_path / "blob", name, "a.mp4").cues
+    assert [(cue.start, cue.end, cue.text) for cue in cues] == expected
+
+
 def test_every_language_is_read_and_named(tmp_path: Path) -> None:
     (tmp_path / "de").write_text(SRT)
     path = video(tmp_path / "a.mkv", 8, captions=[(1.0, 3.0, "Welcome aboard")])

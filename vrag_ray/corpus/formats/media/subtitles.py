@@ -1,4 +1,5 @@
-"""Captions: the tracks inside a media file (mov_text, SubRip, ASS, WebVTT), and files beside it (.srt, .vtt, .ass)."""
+"""Captions: the tracks inside a media file (mov_text, SubRip, ASS, WebVTT), and files beside it (.srt, .vtt, .ass,
+.lrc, .smi)."""
 
 from __future__ import annotations
 
@@ -39,6 +40,16 @@ _ARROW = re.compile(rf"\s*{_TIME}\s*[-\u2013\u2014][-\u2013\u2014 ]*>\s*{_TIME}(
 _NUMBER = re.compile(r"\s*\d+\s*")
 _CLOCK = re.compile(rf"\s*{_TIME}\s*")
 _SECTION = re.compile(r"\s*\[(.*)\]\s*")
+_STAMP = re.compile(r"\[(\d{1,4}):(\d{1,2}(?:[.:]\d{1,3})?)\]")
+_STAMPS = re.compile(rf"\s*(?:{_STAMP.pattern}\s*)+")
+_OFFSET = re.compile(r"^\s*\[offset:\s*([+-]?\d{1,9})\s*\]", re.IGNORECASE | re.MULTILINE)
+_SYNC = re.compile(
+    r"<SYNC\b[^>]*?\bStart\s*=\s*[\"']?(\d{1,12})[^>]*>(.*?)(?=<SYNC\b|</BODY\b|\Z)", re.IGNORECASE | re.DOTALL
+)
+_PARAGRAPH = re.compile(r"<P\b(?:[^>]*?\bClass\s*=\s*[\"']?([\w-]+))?[^>]*>", re.IGNORECASE)
+_LINE_BREAK = re.compile(r"<br\b[^>]*>", re.IGNORECASE)
+LAST_SECONDS = 10.0
+"""How long a caption stays that nothing follows, in kinds that state no ends."""
 _FIELDS: tuple[str, ...] = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
 """Of a line of ASS, where the file does not state them."""
 
@@ -92,8 +103,8 @@ def read_sidecar(path: Path, name: str, film: str) -> Track:
         raise DecodeError(f"the subtitles {name}: the file {error}") from error
     # A line end that was converted twice is still one.
     text = re.sub(r"\r+\n|\r", "\n", decoded.text)
-    is_ass = PurePath(name).suffix.lower() in {".ass", ".ssa"}
-    cues = _ass_cues(text) if is_ass else _arrow_cues(text)
+    readers = {".ass": _ass_cues, ".ssa": _ass_cues, ".lrc": _lyrics, ".smi": _sami_cues}
+    cues = readers.get(PurePath(name).suffix.lower(), _arrow_cues)(text)
     if not cues:
         raise DecodeError(f"the subtitles {name} have no caption with a time: save them as SRT, VTT or ASS")
     notice = f"the subtitles {name}: {decoded.notice}" if decoded.notice else ""
@@ -214,6 +225,41 @@ def _ass_cues(text: str) -> list[_Caption]:
         if start is not None and end is not None and (shown := _plain(values.get("text", ""))):
             cues.append(_Caption(_seconds(*start.groups()), _seconds(*end.groups()), shown))
     return cues
+
+
+def _lyrics(text: str) -> list[_Caption]:
+    """LRC: the lines of a song behind the times at which each is sung; a positive offset shows all lines earlier."""
+    offset = _OFFSET.search(text)
+    earlier = int(offset[1]) / 1000 if offset is not None else 0.0
+    timed: list[tuple[float, str]] = []
+    for line in text.split("\n"):
+        stamps = _STAMPS.match(line)
+        for minutes, seconds in _STAMP.findall(stamps[0]) if stamps is not None else ():
+            start = int(minutes) * 60 + float(seconds.replace(":", ".")) - earlier
+            timed.append((start, line[stamps.end() :] if stamps is not None else ""))
+    return _until_next(timed)
+
+
+def _sami_cues(text: str) -> list[_Caption]:
+    """SAMI: paragraphs of HTML behind their begin in milliseconds; each class of them is one language."""
+    timed: dict[str, list[tuple[float, str]]] = {}
+    for milliseconds, content in _SYNC.findall(text):
+        _, *parts = _PARAGRAPH.split(f"<P>{content}" if not _PARAGRAPH.search(content) else content)
+        for of_class, paragraph in zip(parts[::2], parts[1::2], strict=True):
+            shown = _LINE_BREAK.sub("\n", " ".join(paragraph.split()))
+            timed.setdefault((of_class or "").lower(), []).append((int(milliseconds) / 1000, shown))
+    return [caption for of_class in timed.values() for caption in _until_next(of_class)]
+
+
+def _until_next(timed: list[tuple[float, str]]) -> list[_Caption]:
+    """Captions that last until the next one, which may be empty; the last one for ``LAST_SECONDS``."""
+    timed = sorted(timed, key=lambda caption: caption[0])
+    ends = [*(start for start, _ in timed[1:]), timed[-1][0] + LAST_SECONDS] if timed else []
+    return [
+        _Caption(max(0.0, start), end, lines)
+        for (start, text), end in zip(timed, ends, strict=True)
+        if end > 0 and (lines := _plain(text))
+    ]
 
 
 def _seconds(sign: str, hours: str | None, minutes: str, seconds: str, fraction: str | None) -> float:
