@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.agent_pages import HEIGHT, WIDTH, table
 from vrag_ray.agent.observation import Observation, Sighting
+from vrag_ray.policies.extractive.coverage import PRESENCE, Yardstick
 from vrag_ray.policies.extractive.lexicon import stems, terms
 from vrag_ray.policies.extractive.matching import Match, matches
 from vrag_ray.policies.extractive.questions import parts
@@ -109,3 +111,57 @@ def test_a_heading_without_a_name_does_not_answer_who() -> None:
         ).coverage
         < 0.5
     )
+
+
+LAPTOPS = table(
+    50, 170, (0, 150, 280), ("Feature", "Kestrel 13", "Kestrel 15"), ("Weight", "1.1 kg", "1.6 kg"),
+    ("Battery", "9 h", "12 h"), ("Memory", "8 GB", "16 GB"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the weight of the Kestrel 15?", "1.6 kg"),
+        ("How much memory does the Kestrel 13 have?", "8 GB"),
+        ("How long does the battery of the Kestrel 15 last?", "12 h"),
+    ],
+)
+def test_a_value_with_its_unit_is_no_label_of_its_row(question: str, answer: str) -> None:
+    (part,) = parts(question, limit=3)
+    text = " ".join(word.text for word in LAPTOPS)
+    page = PageText("d", Locator(page=1), text, tuple(LAPTOPS), WIDTH, HEIGHT)
+    seen = Sighting("s1", "d", page.locator, PassageKind.PAGE, "laptops", "d.pdf", 1.0, text, page)
+    assert matches(part, Observation("q1", question, (seen,)))[0].answer == answer
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "answer"),
+    [
+        ("How tall is the clock?", "The clock weighs 1.4 tonnes and is 3.6 m tall.", "3.6 m tall"),
+        ("What is the fare of bus 33?", "Bus 33 needs 25 minutes and costs 7 euros.", "7 euros"),
+        ("How long is the beach of the hotel?", "The hotel by the beach has the number +41 33 555 12 00.", ""),
+        ("What is the fee for the tower?", "The tower was begun in 1702.", ""),
+    ],
+)
+def test_of_several_figures_that_of_the_quantity_answers(question: str, quote: str, answer: str) -> None:
+    assert best_match(question, quote).answer == answer
+
+
+def test_a_title_counts_less_for_what_holds_none_of_the_other_words_of_the_question() -> None:
+    text = "Hotel Rowan: guide\nThe hotel has 40 rooms.\nA sauna is in the cellar.\nBreakfast is served from seven."
+    assert best_match("Who built the jetty of Hotel Rowan?", text, "Hotel Rowan: guide").coverage < 0.5
+    assert best_match("Where is the sauna of Hotel Rowan?", text, "Hotel Rowan: guide").coverage >= 0.5
+
+
+def test_a_year_of_a_title_is_not_that_of_all_figures() -> None:
+    (term,) = [term for term in terms("in 2024") if term.stem == "2024"]
+    surroundings = Yardstick.on((term,), {"2024": 1}, 9).surroundings(stems("Yearbook 2024"), stems(""))
+    assert surroundings.full["2024"] == surroundings.alone["2024"] == PRESENCE.title_alone
+
+
+@pytest.mark.parametrize("question", ["What was the turnover of staff?", "What was the asset turnover?"])
+def test_a_turnover_of_staff_or_assets_is_a_ratio(question: str) -> None:
+    (part,) = parts(question, limit=3)
+    assert part.measure == "turnov"
+    assert not next(term for term in part.terms if term.stem == "turnov").others

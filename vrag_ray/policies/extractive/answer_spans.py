@@ -9,6 +9,7 @@ from vrag_ray.agent.facts import PLACE_NUMBERS, dates
 from vrag_ray.policies.extractive.lexicon import Term, is_function_word, stems, tokens
 from vrag_ray.policies.extractive.other_scripts import UNSPACED
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, abbreviation_in
+from vrag_ray.policies.extractive.synonyms import without_marks
 from vrag_ray.types.months import MONTHS
 from vrag_ray.types.superscripts import SUPERSCRIPTS, without_note_marks
 
@@ -22,8 +23,10 @@ _NUMBER = re.compile(
     r"|[½¼¾⅓⅔⅛⅜⅝⅞])"
 )
 """A sign counts where no word or figure stands before it: ``C-19`` and ``3-5`` have none."""
-_YEAR = re.compile(rf"(?:1[89]|20)\d\d[{SUPERSCRIPTS}]*$")
+_YEAR = re.compile(rf"(?:1[5-9]|20)\d\d[{SUPERSCRIPTS}]*$")
 """Where the question is for a quantity, a bare year is a date beside it."""
+_CALL = re.compile(r"\+\d+ \d")
+"""A telephone number, which may be "the number of" something, and is no weight or price."""
 _UNIT = re.compile(r"\s?([A-Za-zµ°€$£][\w°/²³·]*)")
 _CLOCK_OR_YEAR = re.compile(
     rf"{_APART}(?:\d{{1,2}}:\d\d|(?:1[5-9]|20)\d\d(?:\s?[年년](?:\s?\d{{1,2}}\s?[月월](?:\s?\d{{1,2}}\s?[日일])?)?)?)"
@@ -71,7 +74,15 @@ def shortest_answer(part: Part, quote: str) -> str:
             for number in _NUMBER.finditer(quote)
             if not any(number.start() in span for span in others)
         ]
-        return _nearest(part, quote, [(at, text) for at, text in numbers if not _YEAR.match(text)])
+        return _nearest(
+            part,
+            quote,
+            [
+                (at, text)
+                for at, text in numbers
+                if not _YEAR.match(text) and not (part.quantities and _CALL.match(text))
+            ],
+        )
     if part.kind in _CONTACT_PATTERNS:
         return _nearest(part, quote, _contacts(part, quote))
     if part.kind is AnswerKind.EXPANSION:
@@ -155,7 +166,7 @@ def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
     numbers do so from twice as far: of 2019 and 2021, the year of the question.
     """
     question_stems = stems(part.text)
-    words = [(match.start(), stems(match.group())) for match in re.finditer(r"\w+", quote)]
+    words = [(match.start(), without_marks(stems(match.group()))) for match in re.finditer(r"\w+", quote)]
     places = [(term, [at for at, word in words if term.presence_in(word)]) for term in part.terms]
     at = [(term, positions[0]) for term, positions in places if len(positions) == 1]
     at = at or [(term, place) for term, positions in places for place in positions]
@@ -166,6 +177,7 @@ def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
     ]
     if not fresh:
         return ""
+    fresh = [(place, text) for place, text in fresh if not part.quantities.isdisjoint(stems(text))] or fresh
     if not at:
         return fresh[0][1]
 

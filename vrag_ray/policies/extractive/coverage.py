@@ -25,13 +25,12 @@ MISSING_BELOW = 0.3
 
 
 class Presence(NamedTuple):
-    """How much a word counts by where it stands. For names and numbers, ``beside`` and ``page`` count half. A report of
-    2024 has figures of other years too."""
+    """How much a word counts by where it stands. For names and numbers, ``beside`` and ``page`` count half."""
 
     heading: float = 0.85
     beside: float = 0.6
     title: float = 0.8
-    number_in_title: float = 0.5
+    title_alone: float = 0.5
     page: float = 0.25
 
     def around(self, term: Term, share: float) -> float:
@@ -40,6 +39,20 @@ class Presence(NamedTuple):
 
 
 PRESENCE = Presence()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Presence of each word by virtue of the document's title and the page alone. The title counts in full for what
+    holds at least one word that it lacks: all else of the document is as little about the question as the next line."""
+
+    not_in_title: frozenset[str]
+    full: Mapping[str, float]
+    alone: Mapping[str, float]
+
+    def of(self, held: Mapping[str, float]) -> Mapping[str, float]:
+        """For a candidate that holds ``held``, itself or by its heading."""
+        return self.full if any(held.get(name, 0.0) for name in self.not_in_title) else self.alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +80,16 @@ class Yardstick:
     def weight(self, presence: Mapping[str, float]) -> float:
         return sum(self.weights[name] * share for name, share in presence.items())
 
-    def surroundings(self, title: frozenset[str], page: frozenset[str]) -> dict[str, float]:
-        """Presence of each word by virtue of the document's title and the page alone."""
-        return {
-            term.stem: max(
-                (PRESENCE.number_in_title if term.stem.isdigit() else PRESENCE.title) * term.presence_in(title),
-                (0.5 if term.specific else 1.0) * PRESENCE.page * term.presence_in(page),
-            )
-            for term in self.terms
+    def surroundings(self, title: frozenset[str], page: frozenset[str]) -> Surroundings:
+        """What the document's title and the page have of each word."""
+        in_title = {term.stem: term.presence_in(title) for term in self.terms}
+        on_page = {
+            term.stem: (0.5 if term.specific else 1.0) * PRESENCE.page * term.presence_in(page) for term in self.terms
         }
+        # A report of 2024 has figures of other years too.
+        shares = {name: PRESENCE.title_alone if name.isdigit() else PRESENCE.title for name in in_title}
+        return Surroundings(
+            frozenset(name for name, share in in_title.items() if not share),
+            {name: max(shares[name] * share, on_page[name]) for name, share in in_title.items()},
+            {name: max(PRESENCE.title_alone * share, on_page[name]) for name, share in in_title.items()},
+        )

@@ -15,9 +15,9 @@ from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.corpus.model import title_from_name
 from vrag_ray.corpus.tables import is_figure
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
-from vrag_ray.policies.extractive.coverage import MISSING_BELOW, MISSING_MEASURE, PRESENCE, Yardstick
+from vrag_ray.policies.extractive.coverage import MISSING_BELOW, MISSING_MEASURE, PRESENCE, Surroundings, Yardstick
 from vrag_ray.policies.extractive.cut_page import Columns, CutPage, cut_page
-from vrag_ray.policies.extractive.grid import crossings
+from vrag_ray.policies.extractive.grid import crossings, label_stems
 from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, introduces, items_below
 from vrag_ray.policies.extractive.lexicon import is_informative, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
@@ -134,10 +134,10 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
     yardstick = _yardstick(part, pages)
     candidates: list[Match] = []
     for page in pages:
-        around = yardstick.surroundings(stems(page.sighting.title), page.parts.stems)
-        scored = [*_of_spans(part, page, yardstick, around), *_of_rows(part, page, yardstick, around)]
+        surroundings = yardstick.surroundings(stems(page.sighting.title), page.parts.stems)
+        scored = [*_of_spans(part, page, yardstick, surroundings), *_of_rows(part, page, yardstick, surroundings)]
         if asks_for_a_cell(part):
-            scored.extend(_of_cells(part, page, yardstick, around))
+            scored.extend(_of_cells(part, page, yardstick, surroundings))
         factor = 1.0
         if part.kind is AnswerKind.MOMENT and page.sighting.kind is not PassageKind.CLIP:
             factor *= OTHER_MEDIUM
@@ -188,7 +188,7 @@ def _yardstick(part: Part, pages: Sequence[_Page]) -> Yardstick:
     return Yardstick.on(part.terms, holding, sum(len(page.parts.spans) for page in pages) + sum(map(len, tables)))
 
 
-def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
+def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surroundings) -> list[Match]:
     candidates: list[Match] = []
     spans, captions, headings = page.parts.spans, page.parts.captions, page.parts.headings
     holding = set().union(*page.in_spans.values())
@@ -206,17 +206,20 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
         if place in page.parts.led_spans or not (caption or _may_answer(span, part) or items):
             continue
         own = {stem: held.get(place, 0.0) for stem, held in page.in_spans.items()}
+        near = {
+            stem: max(
+                own[stem],
+                PRESENCE.heading * held.get(heading, 0.0),
+                ANSWERED_QUESTION * held.get(answered.get(place, -1), 0.0),
+            )
+            for stem, held in page.in_spans.items()
+        }
+        around = surroundings.of(near)
         presence: dict[str, float] = {}
         for term in part.terms:
             held = page.in_spans[term.stem]
-            beside = max(held.get(place - 1, 0.0), held.get(place + 1, 0.0))
-            presence[term.stem] = max(
-                own[term.stem],
-                PRESENCE.heading * held.get(heading, 0.0),
-                PRESENCE.around(term, beside),
-                around[term.stem],
-                ANSWERED_QUESTION * held.get(answered.get(place, -1), 0.0),
-            )
+            beside = PRESENCE.around(term, max(held.get(place - 1, 0.0), held.get(place + 1, 0.0)))
+            presence[term.stem] = max(near[term.stem], beside, around[term.stem])
         moment = caption is not None and part.kind is AnswerKind.MOMENT
         answer = "" if moment else _shortest(part, span.text)
         is_list = bool(items) and part.kind is AnswerKind.STATEMENT
@@ -247,7 +250,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
     return candidates
 
 
-def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
+def _of_rows(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surroundings) -> list[Match]:
     candidates: list[Match] = []
     in_heads: dict[Columns, list[dict[str, float]]] = {}
     for place in page.tables:
@@ -264,6 +267,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
         # Which of several figures is meant, only a column can say.
         filled = sum(any(is_figure(word.text) for word in (cell.words[0], cell.words[-1])) for cell in row.cells)
         answer = _shortest(part, row.text) if filled < 2 or part.kind is not AnswerKind.NUMBER else ""
+        around = surroundings.of(own)
         presence = {name: max(share, titled[name], around[name]) for name, share in own.items()}
         if place in page.parts.columns:
             columns, places = page.parts.columns[place]
@@ -326,19 +330,20 @@ def _named_by_head(part: Part, row: Row, heads: Sequence[Mapping[str, float]], y
         yardstick.weight(
             {term.stem: 0.0 if term.presence_in(row.stems) else head.get(term.stem, 0.0) for term in part.terms}
         )
-        * (not any(term.presence_in(cell.stems) for term in part.terms))
+        * (not any(term.presence_in(label_stems(cell)) for term in part.terms))
         for cell, head in zip(row.cells, heads, strict=True)
     ]
     most = max(weights)
     return row.cells[weights.index(most)].text if most > 0 and weights.count(most) == 1 else ""
 
 
-def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
+def _of_cells(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surroundings) -> list[Match]:
     candidates: list[Match] = []
     for crossing in crossings(page.parts.rows, part.terms):
         if crossing.row in page.parts.contents:
             continue
         titled = _titled(page, crossing.row)
+        around = surroundings.of(crossing.aligned)
         presence = {name: max(crossing.aligned.get(name, 0.0), titled[name], around[name]) for name in titled}
         factor = MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
         candidates.append(
@@ -452,7 +457,7 @@ def _fitness(part: Part, span: Span, answer: str) -> float:
         return OTHER_SENSE
     if part.is_contact or part.kind is AnswerKind.EXPANSION or (part.kind is AnswerKind.NAME and span.is_heading):
         return 1.0 if answer else NOT_THERE
-    if part.quantities and (shown := set(filter(is_quantity, stems(answer)))) and part.quantities.isdisjoint(shown):
+    if any(map(is_quantity, stems(answer))) and part.quantities and part.quantities.isdisjoint(span.stems):
         return OTHER_QUANTITY
     if part.kind in (AnswerKind.NUMBER, AnswerKind.DATE, AnswerKind.NAME):
         return 1.0 if answer else WRONG_KIND

@@ -21,6 +21,7 @@ from vrag_ray.policies.extractive.lexicon import (
     tokens,
 )
 from vrag_ray.policies.extractive.other_scripts import HOW_MANY, WHEN, WHO, without_question_words
+from vrag_ray.policies.extractive.synonyms import marks_of_word
 from vrag_ray.types.months import MONTH
 
 
@@ -210,6 +211,7 @@ _QUANTITY = re.compile(
     rf"\bwhat(?: (?:is|was|were|are)|['\u2019]s) (?:the |its |their )?(?:[\w-]+ ){{0,3}}?({_QUANTITIES})\b",
     re.IGNORECASE,
 )
+_NEXT_WORD = re.compile(r"\s+(\w+)")
 
 
 _YES_OR_NO = re.compile(
@@ -223,7 +225,8 @@ _SEVERAL = re.compile(
 )
 _MEASURE = re.compile(
     r"^\W*(?:and\s+)?what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?:\S+\s+){0,5}?"
-    r"(ratio|(?<!the )(?<!total )(?<!annual )turnover|margin|difference)s?\b"
+    r"(ratio|(?<!the )(?<!total )(?<!annual )turnover|turnover(?= of (?:the )?(?:staff|employee|personnel|worker|driver"
+    r"|stock|inventor|asset|receivable|payable|capital))|margin|difference)s?\b"
     r"(?=\s+(?:of|in|for|at|on|as|during|from|by|per|between|is|was)\b|\W*$)",
     re.IGNORECASE,
 )
@@ -356,8 +359,17 @@ def part_of(text: str, *, in_moment: bool = False) -> Part:
         pages=frozenset(int(page) if page else _ORDINALS.index(nth.lower()) + 1 for page, nth in _PAGE.findall(text)),
         sentence=_sentence(text),
         measure=measure,
-        quantities=quantities(next(filter(None, match.groups()))) if (match := _QUANTITY.search(text)) else frozenset(),
+        quantities=_quantities(text),
     )
+
+
+def _quantities(text: str) -> frozenset[str]:
+    match = _QUANTITY.search(text)
+    if match is None:
+        return frozenset()
+    # "How many kilometres" is for kilometres.
+    counted = _NEXT_WORD.match(text, match.end())
+    return quantities(next(filter(None, match.groups()))) | (marks_of_word(counted[1].casefold()) if counted else set())
 
 
 def _terms(text: str) -> tuple[Term, ...]:

@@ -94,16 +94,16 @@ _UNITS = (
 )
 QUANTITIES = {
     "length": "length long height high tall depth deep width wide distance far altitude elevation thickness diameter",
-    "mass": "weight weigh mass heavy",
+    "mass": "weight weigh mass heavy capacity",
     "money": "price cost fee charge fare rent salary wage",
     "duration": "duration long length",
     "temperature": "temperature hot warm cold",
-    "power": "power",
+    "power": "power capacity",
     "energy": "energy electricity",
     "speed": "speed fast velocity",
     "area": "area size large big",
     "volume": "volume capacity",
-    "data": "size memory storage",
+    "data": "size memory storage capacity",
     "voltage": "voltage",
     "pressure": "pressure",
     "sound": "noise sound loud",
@@ -171,6 +171,11 @@ SYNONYMS = (
 
 def mark_of_quantity(name: str) -> str:
     return f"quantity:{name}"
+
+
+def without_marks(stems: frozenset[str]) -> frozenset[str]:
+    """The words alone: a value is no label, and a unit no place of the question's word."""
+    return frozenset(stem for stem in stems if ":" not in stem)
 
 
 def is_quantity(stem: str) -> bool:
