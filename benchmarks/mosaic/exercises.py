@@ -34,7 +34,7 @@ class Reading(StrEnum):
     """Every cell's colour in reading order, run together: one token a cell."""
     CELLS = "cells"
     """Every cell's colour after the cell's name, as in the expert's notes, in reading order from any cell."""
-    REQUESTED = "asked"
+    REQUESTED = "requested"
     """The same for some cells, in the order in which they were asked for."""
     CLAIMS = "claims"
     """Whether claims about cells are true: what the cell shows, the claim, and ``NOTHING`` where these differ."""

@@ -69,7 +69,7 @@ def test_it_is_drawn_once_and_part_of_every_prompts_first_user_message() -> None
             assert before.endswith(f"Question: What was North in 2022?\n{introduced}")
             width, height = pictures_in((Message(user_message.role, user_message.parts[place + 1 : place + 2]),))[0]
             assert width % patch == height % patch == 0
-        assert policy.chats[1][: len(policy.chats[0])] == policy.chats[0], "what was told before must not change"
+        assert policy.chats[1][: len(policy.chats[0])] == policy.chats[0], "earlier messages must not change"
 
 
 @pytest.mark.parametrize(

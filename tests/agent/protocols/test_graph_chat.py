@@ -37,7 +37,7 @@ def test_the_context_is_rebuilt_from_the_graph_after_a_memorise() -> None:
     first, after_search, rebuilt = policy.chats
     assert roles(first) == [Role.SYSTEM, Role.USER]
     assert roles(after_search) == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.USER]
-    assert after_search[:2] == first, "what was told before must not change, or no server can reuse it"
+    assert after_search[:2] == first, "earlier messages must not change, or no server can reuse it"
     assert "Picture 1 (Annual report, page 1)" in after_search[-1].text
     assert roles(rebuilt) == [Role.SYSTEM, Role.USER]
     memory = rebuilt[1].text

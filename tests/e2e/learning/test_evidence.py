@@ -25,7 +25,7 @@ def test_training_searches_and_sees_the_collection_as_serving_does(place: Place)
         try:
             answer = await evidence.search(page.name, top_k=2, filter=None)
             assert answer.results[0][0].passage.text == page.name
-            assert await evidence.search(page.name, top_k=2, filter=None) is answer, "asked for once"
+            assert await evidence.search(page.name, top_k=2, filter=None) is answer, "searched once"
             family = mosaic_agent().picture_pixels
             doc_id = answer.results[0][0].passage.doc_id
             request = PictureRequest(doc_id, Locator(page=1), None, None, 28, family, family)

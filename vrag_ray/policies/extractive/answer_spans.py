@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 
 from vrag_ray.agent.facts import PLACE_NUMBERS, dates
-from vrag_ray.policies.extractive.lexicon import Term, is_function_word, stems, tokens
+from vrag_ray.policies.extractive.lexicon import Term, is_function_word, stems, tokens, word_stems
 from vrag_ray.policies.extractive.other_scripts import UNSPACED
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, abbreviation_in
-from vrag_ray.policies.extractive.synonyms import without_marks
 from vrag_ray.types.months import MONTHS
 from vrag_ray.types.superscripts import SUPERSCRIPTS, without_note_marks
 
@@ -166,7 +165,7 @@ def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
     numbers do so from twice as far: of 2019 and 2021, the year of the question.
     """
     question_stems = stems(part.text)
-    words = [(match.start(), without_marks(stems(match.group()))) for match in re.finditer(r"\w+", quote)]
+    words = [(match.start(), word_stems(match.group())) for match in re.finditer(r"\w+", quote)]
     places = [(term, [at for at, word in words if term.presence_in(word)]) for term in part.terms]
     at = [(term, positions[0]) for term, positions in places if len(positions) == 1]
     at = at or [(term, place) for term, positions in places for place in positions]

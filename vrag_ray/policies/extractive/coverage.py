@@ -46,6 +46,7 @@ class Surroundings:
     """Presence of each word by virtue of the document's title and the page alone. The title counts in full for what
     holds at least one word that it lacks: all else of the document is as little about the question as the next line."""
 
+    title: frozenset[str]
     not_in_title: frozenset[str]
     full: Mapping[str, float]
     alone: Mapping[str, float]
@@ -89,6 +90,7 @@ class Yardstick:
         # A report of 2024 has figures of other years too.
         shares = {name: PRESENCE.title_alone if name.isdigit() else PRESENCE.title for name in in_title}
         return Surroundings(
+            title,
             frozenset(name for name, share in in_title.items() if not share),
             {name: max(shares[name] * share, on_page[name]) for name, share in in_title.items()},
             {name: max(PRESENCE.title_alone * share, on_page[name]) for name, share in in_title.items()},

@@ -14,7 +14,6 @@ from itertools import pairwise
 from vrag_ray.corpus.tables import MAX_CELL_WORDS
 from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, box_of
 from vrag_ray.policies.extractive.lexicon import Term, stems
-from vrag_ray.policies.extractive.synonyms import without_marks
 from vrag_ray.types import Box
 from vrag_ray.types.months import MONTH
 from vrag_ray.types.superscripts import SUPERSCRIPTS
@@ -76,7 +75,7 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
     labels: dict[str, list[_Place]] = {}
     for place in _short_cells(page):
         for term in terms:
-            if term.presence_in(label_stems(place.cell)):
+            if term.presence_in(place.cell.label_stems):
                 labels.setdefault(term.stem, []).append(place)
     label_cells = {id(place.cell) for places in labels.values() for place in places}
     years = frozenset(term.stem for term in terms if _YEAR.fullmatch(term.stem))
@@ -106,11 +105,6 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
         if crossing is not None:
             met.append(crossing)
     return met
-
-
-def label_stems(cell: Span) -> frozenset[str]:
-    """The words of ``cell`` as a label. "195 min" is a value, and no label for a duration; the head "EUR" is one."""
-    return without_marks(cell.stems) if any(map(str.isdigit, cell.text)) else cell.stems
 
 
 def _crossing(

@@ -14,6 +14,7 @@ from vrag_ray.corpus.reading_order import is_right_to_left, regions
 from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Table, cells, is_figure
 from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, is_function_word, stems
+from vrag_ray.policies.extractive.synonyms import without_marks
 from vrag_ray.types import Box, PageText, Word, around, joined, undivided, upright
 from vrag_ray.types.elements import Element, ElementKind
 from vrag_ray.types.page_breaks import continued, crossing_paragraph
@@ -83,6 +84,11 @@ class Span:
     @cached_property
     def stems(self) -> frozenset[str]:
         return stems(self.text)
+
+    @cached_property
+    def label_stems(self) -> frozenset[str]:
+        """The words of a cell as a label. "195 min" is a value, and no label for a duration; the head "EUR" is one."""
+        return without_marks(self.stems) if any(map(str.isdigit, self.text)) else self.stems
 
     @cached_property
     def box(self) -> Box | None:

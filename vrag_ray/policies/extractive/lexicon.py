@@ -192,10 +192,15 @@ def _numbered(match: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=1 << 16)
+def word_stems(word: str) -> frozenset[str]:
+    """Of what stands between two spaces, without marks: no token goes across one, and the same words return on every
+    page."""
+    return frozenset(map(stem, tokens(word)))
+
+
+@lru_cache(maxsize=1 << 16)
 def _stems_of_word(word: str) -> frozenset[str]:
-    """Of what stands between two spaces: no token goes across one, and the same words return on every page."""
-    parts = tokens(word)
-    return frozenset(map(stem, parts)).union(*map(marks_of_word, parts))
+    return word_stems(word).union(*map(marks_of_word, tokens(word)))
 
 
 @lru_cache(maxsize=1)

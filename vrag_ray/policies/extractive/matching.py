@@ -17,7 +17,7 @@ from vrag_ray.corpus.tables import is_figure
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
 from vrag_ray.policies.extractive.coverage import MISSING_BELOW, MISSING_MEASURE, PRESENCE, Surroundings, Yardstick
 from vrag_ray.policies.extractive.cut_page import Columns, CutPage, cut_page
-from vrag_ray.policies.extractive.grid import crossings, label_stems
+from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, introduces, items_below
 from vrag_ray.policies.extractive.lexicon import is_informative, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
@@ -195,7 +195,6 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
     if part.is_contact:
         holding |= {place for place, span in enumerate(spans) if shortest_answer(part, span.text)}
     numbers = {term.stem for term in part.terms} if all(term.is_numbered for term in part.terms) else set()
-    titled = stems(page.sighting.title)
     answered = {place + 1: place for place in holding if _is_answered_below(spans, place, part)}
     for place in sorted(holding | answered.keys()):
         span, heading = spans[place], headings[place]
@@ -225,7 +224,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
         is_list = bool(items) and part.kind is AnswerKind.STATEMENT
         factor = 1.0 if moment or is_list else _fitness(part, span, answer)
         factor *= MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
-        factor *= TITLE_ALONE if span.stems <= titled and not all(own.values()) else 1.0
+        factor *= TITLE_ALONE if span.stems <= surroundings.title and not all(own.values()) else 1.0
         factor *= UNTIMED if captions and caption is None else 1.0
         in_margin = place in page.parts.margins and not (part.wants_passage or part.is_contact)
         factor *= IN_MARGIN if in_margin else 1.0
@@ -330,7 +329,7 @@ def _named_by_head(part: Part, row: Row, heads: Sequence[Mapping[str, float]], y
         yardstick.weight(
             {term.stem: 0.0 if term.presence_in(row.stems) else head.get(term.stem, 0.0) for term in part.terms}
         )
-        * (not any(term.presence_in(label_stems(cell)) for term in part.terms))
+        * (not any(term.presence_in(cell.label_stems) for term in part.terms))
         for cell, head in zip(row.cells, heads, strict=True)
     ]
     most = max(weights)
