@@ -198,7 +198,7 @@ async def cache_rate(model: ChatModel, folder: str) -> tuple[int, int, int]:
         "What was sold?",
         policy=spec.policy,
         protocol=spec.protocol,
-        source=library(),
+        source=library().source,
         config=config,
         clock=ticking(),
     )

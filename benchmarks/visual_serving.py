@@ -137,7 +137,7 @@ async def _agent(settings: Settings, seed: int, queries: tuple[Query, ...], ques
                 f"q{number}",
                 f"What colour is cell {cell} of the page with {query.text}?",
                 policy=Reader(query.text, cell, mosaic_protocol()),
-                source=evidence,
+                source=evidence.source,
                 config=settings.agent,
                 clock=time.monotonic,
                 protocol=mosaic_protocol(),

@@ -1,6 +1,6 @@
 """The agent over a retriever of one's own: python examples/own_retriever.py "When was crane 2 inspected?"
 
-An agent asks an ``EvidenceSource`` for hits, for the words of their pages and for pictures of them. This one holds
+An agent asks a ``Retriever`` for hits, and ``Pages`` for their words and pictures of them. This class holds
 three notes and ranks them by the words that they share with the query; yours may call any search engine.
 """
 
@@ -14,15 +14,18 @@ from collections.abc import Sequence
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.driver import Run
+from vrag_ray.agent.ports import EvidenceSource
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import Settings
 from vrag_ray.policies.registry import agent_spec
 from vrag_ray.types import (
+    HYBRID,
     Hit,
     Locator,
     PageText,
     Passage,
     PassageKind,
+    Query,
     SearchAnswer,
     VragError,
     document_id,
@@ -38,7 +41,7 @@ NOTES = {
 
 
 class Notes:
-    """An ``EvidenceSource``."""
+    """A ``Retriever``, and the ``Pages`` behind its results."""
 
     def __init__(self, notes: dict[str, str]) -> None:
         self._passages = {}
@@ -48,17 +51,27 @@ class Notes:
             self._passages[title] = Passage(name, doc_id, PassageKind.TEXT, place, 0, text)
 
     async def search(
-        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int = 3,
+        mode: str = HYBRID,  # noqa: ARG002  these notes know no other
+        filter: SearchFilter | None = None,
     ) -> SearchAnswer:
-        if filter is not None or picture is not None:
+        if filter is not None:
+            raise VragError("these notes are searched without filters")
+        results = tuple(self._best(Query.of(query), top_k) for query in queries)
+        return SearchAnswer(results, shards_ok=1, shards_total=1, mode="words", collection_version=1)
+
+    def _best(self, query: Query, top_k: int) -> tuple[Hit, ...]:
+        if query.picture is not None:
             raise VragError("these notes are searched by words alone")
-        words = set(query.lower().split())
+        words = set(query.text.lower().split())
         hits = [
             Hit(passage, title, f"note:{title}", score=len(words & set(passage.text.lower().split())) / len(words))
             for title, passage in self._passages.items()
         ]
-        best = tuple(sorted((hit for hit in hits if hit.score), key=lambda hit: -hit.score)[:top_k])
-        return SearchAnswer((best,), shards_ok=1, shards_total=1, mode="words", collection_version=1)
+        return tuple(sorted((hit for hit in hits if hit.score), key=lambda hit: -hit.score)[:top_k])
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         texts = {passage.doc_id: passage.text for passage in self._passages.values()}
@@ -68,7 +81,7 @@ class Notes:
         return [VragError("notes have no pictures") for _ in requests]
 
 
-async def answer(question: str, source: Notes) -> RunRecord:
+async def answer(question: str, notes: Notes) -> RunRecord:
     settings = Settings()
     # `extractive` needs no model; `vimrag` and `vrag` take one, as vrag_ray.policies.llm.openai_api.OpenAiModel.
     spec = agent_spec("extractive", settings.agent, settings.corpus, None)
@@ -77,7 +90,7 @@ async def answer(question: str, source: Notes) -> RunRecord:
         question,
         policy=spec.policy,
         protocol=spec.protocol,
-        source=source,
+        source=EvidenceSource(retriever=notes, pages=notes),
         config=settings.agent,
         clock=time.monotonic,
         agent="extractive",

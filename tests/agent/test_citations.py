@@ -343,7 +343,7 @@ def test_a_run_that_is_out_of_time_cites_what_it_remembers_in_the_same_way() -> 
     render = GraphProtocol().render
     episode.completed(Completion(render(SEARCH)))
     assert isinstance(episode.need, NeedSearch)
-    episode.searched(asyncio.run(shelf.search("map", top_k=1, filter=None)))
+    episode.searched(asyncio.run(shelf.search(["map"], top_k=1)))
     episode.completed(Completion(render(keep("Picture 1"))))
     episode.expire("the time is up")
     assert episode.answer is not None

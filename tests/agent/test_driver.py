@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 
 import pytest
 
@@ -20,7 +20,7 @@ from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Say
 from vrag_ray.agent.record import Timings
 from vrag_ray.config import AgentConfig
-from vrag_ray.types import Completion, PassageKind, SearchAnswer, VragError
+from vrag_ray.types import HYBRID, Completion, PassageKind, Query, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
 
@@ -80,7 +80,7 @@ Through = Callable[[Run], Coroutine[None, None, list[Event]]]
 
 
 def new_run(policy: Script, config: AgentConfig | None = None) -> Run:
-    return Run("r1", "q?", policy=policy, source=library(), config=config or AgentConfig(), clock=ticking())
+    return Run("r1", "q?", policy=policy, source=library().source, config=config or AgentConfig(), clock=ticking())
 
 
 @EITHER_WAY
@@ -98,7 +98,9 @@ def test_the_deadline_ends_a_run_that_waits(through: Through) -> None:
 @EITHER_WAY
 def test_the_deadline_is_read_from_the_clock_that_was_given(through: Through) -> None:
     policy = Script(SEARCH, KEEP, ANSWER)
-    run = Run("r1", "q?", policy=policy, source=library(), config=AgentConfig(deadline_s=60), clock=ticking(20.0))
+    run = Run(
+        "r1", "q?", policy=policy, source=library().source, config=AgentConfig(deadline_s=60), clock=ticking(20.0)
+    )
     asyncio.run(through(run))
     assert run.record().status is RunStatus.DEADLINE
     assert run.record().timings.total >= 60.0
@@ -198,17 +200,22 @@ def test_the_filter_of_a_run_narrows_each_search() -> None:
 
     class Watched(Shelf):
         async def search(
-            self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+            self,
+            queries: Sequence[str | Query],
+            *,
+            top_k: int = 3,
+            mode: str = HYBRID,
+            filter: SearchFilter | None = None,
         ) -> SearchAnswer:
             seen.append(filter)
-            return await super().search(query, top_k=top_k, filter=filter)
+            return await super().search(queries, top_k=top_k, mode=mode, filter=filter)
 
     only = SearchFilter(kinds=[PassageKind.PAGE])
     run = Run(
         "r1",
         "q?",
         policy=Script(SEARCH, KEEP, ANSWER),
-        source=Watched(library().hits),
+        source=Watched(library().hits).source,
         config=AgentConfig(),
         clock=ticking(),
         filter=only,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.support.agent_pages import HEIGHT, WIDTH, Shelf, put, table
 from tests.support.evidence_stub import evidence_stub
-from vrag_ray.client.evidence import SystemEvidence, page_of
+from vrag_ray.client.evidence import SystemRetriever, page_of
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.client.schemas import PageElements
 from vrag_ray.corpus.elements import elements, elements_of_clip
@@ -20,7 +20,7 @@ SEEN = Box(0.25, 0.5, 0.5, 0.75)
 def hits_of(shelf: Shelf, query: str) -> tuple[Hit, ...]:
     async def search(url: str) -> tuple[Hit, ...]:
         async with AsyncClient(url) as client:
-            return (await SystemEvidence(client).search(query, top_k=3, filter=None)).results[0]
+            return (await SystemRetriever(client).search([query])).results[0]
 
     with evidence_stub(shelf) as url:
         return asyncio.run(search(url))

@@ -1,4 +1,4 @@
-"""Hand-made pages and an in-memory ``EvidenceSource`` over them: the IO boundary of the agent, and nothing else."""
+"""Hand-made pages and an in-memory ``EvidenceSource`` of them: the IO boundary of the agent, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.agent.ports import EvidenceSource
 from vrag_ray.corpus.elements import elements
 from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.policies.extractive.lexicon import stems
@@ -23,6 +24,7 @@ from vrag_ray.types import (
     PageText,
     Passage,
     PassageKind,
+    Query,
     SearchAnswer,
     VragError,
     Word,
@@ -91,6 +93,10 @@ class Shelf:
     pictures_asked: list[bytes | None] = field(default_factory=list)
     drawn: list[PictureRequest] = field(default_factory=list)
 
+    @property
+    def source(self) -> EvidenceSource:
+        return EvidenceSource(self, self)
+
     def add(
         self,
         title: str,
@@ -113,13 +119,19 @@ class Shelf:
         return doc_id
 
     async def search(
-        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int = 3,
+        mode: str = HYBRID,
+        filter: SearchFilter | None = None,
     ) -> SearchAnswer:
-        self.queries.append(query)
-        self.pictures_asked.append(picture)
+        [query] = map(Query.of, queries)
+        self.queries.append(query.text)
+        self.pictures_asked.append(query.picture)
         if self.broken_search:
             raise VragError(self.broken_search)
-        query_stems = stems(query)
+        query_stems = stems(query.text)
         scored = [
             replace(hit, score=hit.score + len(query_stems & stems(hit.passage.text + " " + hit.title)))
             for hit in self.hits

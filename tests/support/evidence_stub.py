@@ -33,7 +33,7 @@ def evidence_stub(shelf: Shelf | None = None) -> Iterator[str]:
         def do_POST(self) -> None:  # noqa: N802  called by http.server
             body = self.rfile.read(int(self.headers["Content-Length"]))
             request = SearchRequest.model_validate_json(body)
-            answer = asyncio.run(shelf.search(request.query or "", top_k=request.top_k, filter=None))
+            answer = asyncio.run(shelf.search(request.queries_with(None), top_k=request.top_k))
             response = SearchResponse(
                 results=[[search_hit(hit) for hit in hits] for hits in answer.results],
                 shards_ok=1,

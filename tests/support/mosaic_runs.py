@@ -23,7 +23,7 @@ from benchmarks.mosaic.world.page import Page
 from benchmarks.mosaic.world.questions import Kind
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.agent.ports import Policy
+from vrag_ray.agent.ports import EvidenceSource, Policy
 from vrag_ray.config import AgentConfig
 from vrag_ray.policies.llm.chat_model import TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
@@ -43,6 +43,7 @@ from vrag_ray.training.trainer.optimizer import Optimizer
 from vrag_ray.training.trainer.scorer import Scorer, load_model
 from vrag_ray.training.trajectory import Call, Trajectory
 from vrag_ray.types import (
+    HYBRID,
     LEXICAL,
     Completion,
     FamilyName,
@@ -51,6 +52,7 @@ from vrag_ray.types import (
     PageText,
     Passage,
     PassageKind,
+    Query,
     SearchAnswer,
     VragError,
     passage_id,
@@ -73,17 +75,27 @@ def world() -> Mosaic:
 
 @dataclass
 class Album:
-    """``EvidenceSource`` over pages in memory, found by the words of their names; the name is a document's id."""
+    """An ``EvidenceSource`` of pages in memory, found by the words of their names; the name is a document's id."""
 
     pages: Sequence[Page] = field(default_factory=lambda: world().pages)
     broken: str = ""
 
+    @property
+    def source(self) -> EvidenceSource:
+        return EvidenceSource(self, self)
+
     async def search(
-        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int = 3,
+        mode: str = HYBRID,
+        filter: SearchFilter | None = None,
     ) -> SearchAnswer:
         if self.broken:
             raise VragError(self.broken)
-        words = set(query.split())
+        [query] = map(Query.of, queries)
+        words = set(query.text.split())
         ranked = sorted((-len(words & set(page.name.split())), page.name) for page in self.pages)
         hits = tuple(_hit(name, -count) for count, name in ranked[:top_k] if count)
         return SearchAnswer((hits,), 1, 1, LEXICAL, 1)
@@ -107,7 +119,7 @@ def context(
     """The answer alone is graded."""
     grade = Grader("exact_match", weights=RewardWeights(answer=1.0, retrieval=0.0, format=0.0))
     return RolloutContext(
-        source or Album(), mosaic_protocol(family), agent or mosaic_agent(family), grade, concurrency=64
+        (source or Album()).source, mosaic_protocol(family), agent or mosaic_agent(family), grade, concurrency=64
     )
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 
 from PIL import Image
 
+from tests.support.agent_pages import Shelf
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import ImagePart, Message, QuestionPicture
-from vrag_ray.agent.driver import EvidenceSource, Policy, Run
+from vrag_ray.agent.driver import Policy, Run
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Judge, Say
@@ -70,7 +71,7 @@ def ticking(step: float = 0.001) -> Callable[[], float]:
 
 def run_to_end(
     policy: Policy,
-    source: EvidenceSource,
+    shelf: Shelf,
     question: str = "What was North in 2022?",
     config: AgentConfig | None = None,
     picture: QuestionPicture | None = None,
@@ -82,7 +83,7 @@ def run_to_end(
         question,
         policy=policy,
         protocol=protocol,
-        source=source,
+        source=shelf.source,
         config=config or AgentConfig(),
         clock=ticking(),
         picture=picture,

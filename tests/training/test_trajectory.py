@@ -101,7 +101,7 @@ class Late(Watcher):
 def test_what_was_done_before_the_time_was_up_keeps_its_node():
     now = [0.0]
     policy = Late(now, 3, SALES, KEEP, MUSEUM)
-    run = Run("r1", "q?", policy=policy, source=library(), config=AgentConfig(), clock=lambda: now[0])
+    run = Run("r1", "q?", policy=policy, source=library().source, config=AgentConfig(), clock=lambda: now[0])
 
     async def events() -> list[Event]:
         return [event async for event in run.events()]
@@ -140,7 +140,7 @@ def test_in_the_tags_form_a_search_is_of_its_own_node_and_not_of_the_one_that_it
         "r1",
         "q?",
         policy=policy,
-        source=library(),
+        source=library().source,
         config=AgentConfig(),
         clock=ticking(),
         protocol=policy.protocol,

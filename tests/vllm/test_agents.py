@@ -98,7 +98,7 @@ def new_run(model: ChatModel, agent: str, family: FamilyName) -> Run:
         "How many units did North sell in 2022?",
         policy=made.policy,
         protocol=made.protocol,
-        source=library(),
+        source=library().source,
         config=config,
         clock=ticking(),
         agent=agent,

@@ -21,7 +21,7 @@ from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.fitting import resized
-from vrag_ray.types import VragError
+from vrag_ray.types import Query, VragError
 from vrag_ray.types.filters import SearchFilter
 
 __all__ = ["EvidenceSource", "Policy", "Run", "RunRecord"]
@@ -218,16 +218,15 @@ class Run:
         elif isinstance(need, NeedSearch):
             try:
                 with self._timed("search"):
-                    answer = await self._source.search(
-                        need.query, top_k=need.top_k, filter=self._filter, picture=need.picture
-                    )
+                    query = Query(need.query, need.picture)
+                    answer = await self._source.retriever.search([query], top_k=need.top_k, filter=self._filter)
             except VragError as error:
                 self._episode.search_failed(str(error))
             else:
                 self._episode.searched(answer)
         elif isinstance(need, NeedPageText):
             with self._timed("read"):
-                pages = await self._each(self._source.page_texts(need.pages), len(need.pages))
+                pages = await self._each(self._source.pages.page_texts(need.pages), len(need.pages))
             self._episode.read(pages)
         elif isinstance(need, NeedPictures):
             with self._timed("read"):
@@ -249,7 +248,7 @@ class Run:
     async def _pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
         """The question's own picture is at hand; all others are the source's."""
         unmarked = [request.unmarked for request in requests if request.doc_id != QUESTION]
-        drawn = iter(await self._each(self._source.pictures(unmarked), len(unmarked)) if unmarked else ())
+        drawn = iter(await self._each(self._source.pages.pictures(unmarked), len(unmarked)) if unmarked else ())
         return [
             await self._question_picture(request)
             if request.doc_id == QUESTION

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from vrag_ray.agent.chat import Delta, Picture, PictureRequest
 from vrag_ray.agent.entailment import Claim, Verdict
 from vrag_ray.agent.observation import Prompt
-from vrag_ray.types import Completion, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types import HYBRID, Completion, Locator, PageText, Query, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
 Say = Callable[[Delta], None]
@@ -51,14 +52,26 @@ class Judge(Protocol):
         ...
 
 
-class EvidenceSource(Protocol):
-    """Finds passages, reads pages, draws pictures. All raise ``VragError`` where they cannot; the run then goes on."""
+class Retriever(Protocol):
+    """Anything that answers queries with passages."""
 
     async def search(
-        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int = 3,
+        mode: str = HYBRID,
+        filter: SearchFilter | None = None,
     ) -> SearchAnswer:
-        """``results`` holds one tuple of hits, best first. ``picture`` (PNG) is looked for together with the words."""
+        """``top_k`` pages, pictures, clips or spans for each query, best first, with each one's best window.
+
+        Raises ``VragError`` where it cannot.
+        """
         ...
+
+
+class Pages(Protocol):
+    """What documents say and show. Raises ``VragError`` where all requests fail alike."""
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         """The words of each page (document id and place), or why it cannot be read, in this order."""
@@ -67,3 +80,11 @@ class EvidenceSource(Protocol):
     async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
         """Each picture, or why it cannot be drawn, in this order."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSource:
+    """What agents search, and what they read of the results. A run goes on where either raises ``VragError``."""
+
+    retriever: Retriever
+    pages: Pages

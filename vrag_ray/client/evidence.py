@@ -11,7 +11,7 @@ from vrag_ray.client.hits import hit_of
 from vrag_ray.client.schemas import PageElements, SearchRequest, data_url
 from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.imaging.fitting import REFERENCE_DPI, fitted, size_of
-from vrag_ray.types import FULL_PAGE, Box, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types import FULL_PAGE, HYBRID, Box, Locator, PageText, Query, SearchAnswer, VragError
 from vrag_ray.types.captions import stamped
 from vrag_ray.types.elements import Element
 from vrag_ray.types.filters import SearchFilter
@@ -41,24 +41,42 @@ def page_of(sent: PageElements, locator: Locator) -> PageText:
     )
 
 
-class SystemEvidence:
-    """``EvidenceSource`` over a system, whose errors it lets through.
-
-    A page is known by its elements: the places of single words stay in the service.
-    """
+class SystemRetriever:
+    """``Retriever`` over a system, whose errors it lets through."""
 
     def __init__(self, system: System) -> None:
         self._system = system
 
     async def search(
-        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int = 3,
+        mode: str = HYBRID,
+        filter: SearchFilter | None = None,
     ) -> SearchAnswer:
-        url = None if picture is None else data_url(picture)
-        reply = await self._system.search(SearchRequest(query=query, picture=url, top_k=top_k, filter=filter))
+        """Raises VragError for several queries of which one has a picture: a request holds one picture."""
+        sent = [Query.of(query) for query in queries]
+        pictures = [query.picture for query in sent if query.picture is not None]
+        if not pictures:
+            request = SearchRequest(queries=[query.text for query in sent], top_k=top_k, mode=mode, filter=filter)
+        elif len(sent) == 1:
+            text, url = sent[0].text or None, data_url(pictures[0])
+            request = SearchRequest(query=text, picture=url, top_k=top_k, mode=mode, filter=filter)
+        else:
+            raise VragError("a service searches for one picture at a time: send each query that has a picture alone")
+        reply = await self._system.search(request)
         results = tuple(tuple(map(hit_of, hits)) for hits in reply.results)
         return SearchAnswer(
             results, reply.shards_ok, reply.shards_total, reply.mode, reply.collection_version, tuple(reply.notices)
         )
+
+
+class SystemPages:
+    """``Pages`` over a system. A page is known by its elements: the places of single words stay in the service."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         return await asyncio.gather(*(self._text(doc_id, locator) for doc_id, locator in pages))

@@ -19,11 +19,12 @@ from pydantic import ValidationError
 
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import Event
+from vrag_ray.agent.ports import EvidenceSource
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.agent.wire_protocol import WireProtocol
-from vrag_ray.client.evidence import SystemEvidence
+from vrag_ray.client.evidence import SystemPages, SystemRetriever
 from vrag_ray.client.http import AsyncClient
-from vrag_ray.compat.observers import ModelCall, ModelReply, Observation, SearchHits, WatchedEvidence, WatchedModel
+from vrag_ray.compat.observers import ModelCall, ModelReply, Observation, SearchHits, WatchedModel, WatchedRetriever
 from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, OpenAiConfig
 from vrag_ray.policies.llm.endpoint_quirks import SentFields
 from vrag_ray.policies.llm.openai_api import NO_KEY, OpenAiModel
@@ -151,7 +152,7 @@ class HttpAgent(ABC):
                 question,
                 policy=spec.policy,
                 protocol=spec.protocol,
-                source=WatchedEvidence(SystemEvidence(client), happenings.put),
+                source=EvidenceSource(WatchedRetriever(SystemRetriever(client), happenings.put), SystemPages(client)),
                 config=config,
                 clock=time.monotonic,
                 agent=self.agent,

@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from vrag_ray.agent.chat import Delta, Message, Picture, PictureRequest
-from vrag_ray.agent.ports import EvidenceSource
+from vrag_ray.agent.chat import Delta, Message
+from vrag_ray.agent.ports import Retriever
 from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest
-from vrag_ray.types import Completion, Hit, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types import HYBRID, Completion, Hit, Query, SearchAnswer
 from vrag_ray.types.filters import SearchFilter
 
 
@@ -55,22 +55,22 @@ class WatchedModel:
                 yield piece
 
 
-class WatchedEvidence:
-    """``EvidenceSource`` that reports the hits of each search of ``source``."""
+class WatchedRetriever:
+    """``Retriever`` that reports the hits of each query of ``retriever``."""
 
-    def __init__(self, source: EvidenceSource, report: Report) -> None:
-        self._source = source
+    def __init__(self, retriever: Retriever, report: Report) -> None:
+        self._retriever = retriever
         self._report = report
 
     async def search(
-        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int = 3,
+        mode: str = HYBRID,
+        filter: SearchFilter | None = None,
     ) -> SearchAnswer:
-        answer = await self._source.search(query, top_k=top_k, filter=filter, picture=picture)
-        self._report(SearchHits(answer.results[0] if answer.results else ()))
+        answer = await self._retriever.search(queries, top_k=top_k, mode=mode, filter=filter)
+        for hits in answer.results:
+            self._report(SearchHits(hits))
         return answer
-
-    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
-        return await self._source.page_texts(pages)
-
-    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
-        return await self._source.pictures(requests)

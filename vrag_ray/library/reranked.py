@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.agent.ports import Pages, Retriever
 from vrag_ray.config import Settings
 from vrag_ray.embedding.base import Content, PictureSpec
 from vrag_ray.embedding.pictures import fitted_to
@@ -17,8 +18,6 @@ from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
     from vrag_ray.embedding.reranker import Reranker
-    from vrag_ray.index.search.retriever import Retriever
-    from vrag_ray.library.library import Library
 
 RERANKER = "reranker"
 """The name of its score among those of the legs."""
@@ -34,11 +33,11 @@ async def reranker_of(settings: Settings) -> Reranker | None:
     return await asyncio.to_thread(load_reranker, with_changes(settings.reranker, {"device": device}))
 
 
-def reranked(settings: Settings, retriever: Retriever, library: Library, reranker: Reranker | None) -> Retriever:
+def reranked(settings: Settings, retriever: Retriever, pages: Pages, reranker: Reranker | None) -> Retriever:
     """``retriever``, with ``reranker`` after it where there is one."""
     if settings.reranker is None or reranker is None:
         return retriever
-    return RerankedSearch(retriever, library, reranker, settings.reranker.top_n)
+    return RerankedSearch(retriever, pages, reranker, settings.reranker.top_n)
 
 
 class RerankedSearch:
@@ -48,8 +47,8 @@ class RerankedSearch:
     read, the results stay as the search has them, and a notice says so.
     """
 
-    def __init__(self, retriever: Retriever, library: Library, reranker: Reranker, top_n: int) -> None:
-        self._retriever, self._library, self._reranker = retriever, library, reranker
+    def __init__(self, retriever: Retriever, pages: Pages, reranker: Reranker, top_n: int) -> None:
+        self._retriever, self._pages, self._reranker = retriever, pages, reranker
         self._top_n = top_n
 
     async def search(
@@ -99,7 +98,7 @@ class RerankedSearch:
             )
             for hit in drawn
         ]
-        pictures = dict(zip((hit.passage.id for hit in drawn), await self._library.pictures(requests), strict=True))
+        pictures = dict(zip((hit.passage.id for hit in drawn), await self._pages.pictures(requests), strict=True))
         return [_content(hit, pictures.get(hit.passage.id)) for hit in hits]
 
 

@@ -23,17 +23,17 @@ def test_training_searches_and_sees_the_collection_as_serving_does(place: Place)
     async def look() -> None:
         evidence = await open_evidence(place.environment)
         try:
-            answer = await evidence.search(page.name, top_k=2, filter=None)
+            answer = await evidence.source.retriever.search([page.name], top_k=2)
             assert answer.results[0][0].passage.text == page.name
-            assert await evidence.search(page.name, top_k=2, filter=None) is answer, "searched once"
+            assert await evidence.source.retriever.search([page.name], top_k=2) is answer, "searched once"
             family = mosaic_agent().picture_pixels
             doc_id = answer.results[0][0].passage.doc_id
             request = PictureRequest(doc_id, Locator(page=1), None, None, 28, family, family)
             nowhere = PictureRequest("0" * 64, Locator(page=1), None, None, 28, family, family)
-            seen, refused, again = await evidence.pictures([request, nowhere, request])
+            seen, refused, again = await evidence.source.pages.pictures([request, nowhere, request])
             assert seen == again == draw(page_pixels(page), request)
             assert isinstance(refused, VragError)
-            assert (await evidence.pictures([request]))[0] is seen
+            assert (await evidence.source.pages.pictures([request]))[0] is seen
         finally:
             await evidence.close()
 
@@ -45,16 +45,17 @@ def test_runs_that_search_for_the_same_at_once_share_one_search(place: Place) ->
 
     async def search() -> None:
         evidence = await open_evidence(place.environment)
+        retriever = evidence.source.retriever
         try:
-            tasks = [asyncio.create_task(evidence.search(name, top_k=2, filter=None)) for _ in range(8)]
-            other = asyncio.create_task(evidence.search(name, top_k=1, filter=None))
+            tasks = [asyncio.create_task(retriever.search([name], top_k=2)) for _ in range(8)]
+            other = asyncio.create_task(retriever.search([name], top_k=1))
             await asyncio.sleep(0)
             tasks[0].cancel()
             answers = await asyncio.gather(*tasks[1:])
             assert tasks[0].cancelled(), "the one that gave up took the search from nobody"
             assert len({id(answer) for answer in answers}) == 1
             assert [len(answer.results[0]) for answer in (answers[0], await other)] == [2, 1]
-            left = asyncio.create_task(evidence.search(place.mosaic.pages[5].name, top_k=2, filter=None))
+            left = asyncio.create_task(retriever.search([place.mosaic.pages[5].name], top_k=2))
             await asyncio.sleep(0)
         finally:
             await evidence.close()

@@ -207,7 +207,7 @@ def run_agent(base_url: str, **more: object) -> RunRecord:
         "What was North in 2022?",
         policy=made.policy,
         protocol=made.protocol,
-        source=library(),
+        source=library().source,
         config=AgentConfig(),
         clock=ticking(),
         agent="vimrag",

@@ -277,7 +277,7 @@ def run_agent(
         "What was North in 2022?",
         policy=made.policy,
         protocol=made.protocol,
-        source=library(),
+        source=library().source,
         config=settings,
         clock=ticking(),
         agent=agent,
@@ -414,7 +414,7 @@ def run_with(base_url: str, agent: str = "vimrag", config_of: AgentConfig | None
         "What was North in 2022?",
         policy=spec.policy,
         protocol=spec.protocol,
-        source=library(),
+        source=library().source,
         config=config_of or AgentConfig(),
         clock=ticking(),
     )

@@ -48,7 +48,7 @@ def endpoint(base_url: str = "http://127.0.0.1:9/v1", **agent: object) -> Settin
 def run_of(settings: Settings, shelf: Shelf, agent: str, **fields: object) -> Run:
     assert settings.openai is not None
     request = RunRequest.model_validate({"question": "What is in the harbour?", "agent": agent, **fields})
-    return make_run("r1", request, settings, shelf, OpenAiModel(settings.openai))
+    return make_run("r1", request, settings, shelf.source, OpenAiModel(settings.openai))
 
 
 def test_remembered_frames_reach_the_endpoint_when_videos_are_found() -> None:
@@ -187,7 +187,7 @@ def test_vrag_whose_pictures_have_a_size_of_their_own_is_not_offered_where_they_
         InvalidError,
         match=r"agent: agent\.tags_results 1: 1 pages x 512 \(of a fixed size\) .* > vllm\.max_model_len 1024",
     ):
-        make_run("r1", request, ready_settings(settings), library(), model)
+        make_run("r1", request, ready_settings(settings), library().source, model)
 
 
 def test_a_request_for_more_results_than_fit_is_refused() -> None:

@@ -30,7 +30,7 @@ from vrag_ray.training.construct.experts import Turns, TwoExperts, plain_form
 from vrag_ray.training.construct.filters import Shape, StructureLimits, balanced, refusal, shape_of
 from vrag_ray.training.construct.store import Constructed, ConstructStore, export_sharegpt
 from vrag_ray.training.rewards.reward import Reward
-from vrag_ray.types import FULL_PAGE, Box, FamilyName, SearchAnswer, VragError
+from vrag_ray.types import FULL_PAGE, HYBRID, Box, FamilyName, Query, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
 TAGS, GRAPH = TagsProtocol(), GraphProtocol()
@@ -58,7 +58,7 @@ def run_of(
         EXAMPLE.question,
         policy=policy,
         protocol=protocol,
-        source=source or paper(),
+        source=(source or paper()).source,
         config=AgentConfig(max_steps=steps),
         clock=ticking(),
     )
@@ -303,10 +303,15 @@ class Flickering(Shelf):
     """Its first search fails."""
 
     async def search(
-        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int = 3,
+        mode: str = HYBRID,
+        filter: SearchFilter | None = None,
     ) -> SearchAnswer:
         self.broken_search = "" if self.queries else "the index is gone"
-        return await super().search(query, top_k=top_k, filter=filter)
+        return await super().search(queries, top_k=top_k, mode=mode, filter=filter)
 
 
 def test_a_run_whose_search_failed_is_refused() -> None:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,21 +27,6 @@ from vrag_ray.index.storage.collection import Collection
 from vrag_ray.types import HYBRID, LEXICAL, TEXT, Locator, NotFoundError, Query, SearchAnswer, VragError, passage_id
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.filters import SearchFilter
-
-
-class Retriever(Protocol):
-    """Anything that answers queries with passages."""
-
-    async def search(
-        self,
-        queries: Sequence[str | Query],
-        *,
-        top_k: int = 3,
-        mode: str = HYBRID,
-        filter: SearchFilter | None = None,
-    ) -> SearchAnswer:
-        """``top_k`` pages, pictures, clips or spans for each query, best first, with each one's best window."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +170,7 @@ class ShardedRetriever:
         mode: str = HYBRID,
         filter: SearchFilter | None = None,
     ) -> SearchAnswer:
-        """As ``Retriever.search``, see ``search_each``."""
+        """``search_each`` says how."""
         [answer] = await search_each(
             [self._served], [queries], top_k=top_k, mode=mode, filter=filter, index=self._settings.index
         )

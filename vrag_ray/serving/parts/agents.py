@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest, QuestionPicture
+from vrag_ray.agent.ports import EvidenceSource, Pages
 from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary, collection_names
 from vrag_ray.config import Settings
 from vrag_ray.serving.contract import AgentState, FetchedRun, LoggedEvent, SearchScope, ServedAgents
@@ -32,33 +33,37 @@ T = TypeVar("T")
 Check: TypeAlias = Callable[[Sequence[str], SearchFilter | None], Awaitable[None]]
 
 
-class Pages(Protocol):
-    """What agents read of documents: ``vrag_ray.library.library.Library``, here or behind a handle."""
+class ServedRetriever:
+    """``Retriever`` over the searches of a service. What it returns may be shown: paths are cut off."""
 
-    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]: ...
-    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]: ...
-
-
-class ServedEvidence:
-    """``EvidenceSource`` over the other parts. What it returns may be shown: paths are cut off."""
-
-    def __init__(self, searches: JoinedSearches, pages: Pages, collections: Sequence[str] = ()) -> None:
+    def __init__(self, searches: JoinedSearches, collections: Sequence[str] = ()) -> None:
         """``collections`` are those that are searched, by name; none stands for the main one."""
         self._searches = searches
-        self._pages = pages
         self._collections = tuple(collections)
 
     async def search(
-        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int = 3,
+        mode: str = HYBRID,
+        filter: SearchFilter | None = None,
     ) -> SearchAnswer:
-        scope = SearchScope(top_k, HYBRID, filter, self._collections)
+        scope = SearchScope(top_k, mode, filter, self._collections)
         try:
-            reply = await self._searches.search([query if picture is None else Query(query, picture)], scope)
+            reply = await self._searches.search(queries, scope)
         except VragError as error:
             raise VragError(scrub(str(error))) from error
         answer: SearchAnswer = reply.answer
         results = tuple(tuple(replace(hit, uri=public_uri(hit.uri)) for hit in hits) for hits in answer.results)
         return replace(answer, results=results)
+
+
+class ServedPages:
+    """``Pages`` of the library, here or behind a handle. Its errors may be shown: paths are cut off."""
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         return _scrubbed(await self._pages.page_texts(pages))
@@ -171,5 +176,6 @@ class Agents:
     def _make_run(self, run_id: str, request: RunRequest, picture: QuestionPicture | None) -> Run:
         from vrag_ray.serving.runs.factory import make_run
 
-        source = ServedEvidence(self._searches, self._pages, collection_names(request.collection))
+        retriever = ServedRetriever(self._searches, collection_names(request.collection))
+        source = EvidenceSource(retriever, ServedPages(self._pages))
         return make_run(run_id, request, self._settings, source, self._model, picture)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import RunStatus
+from vrag_ray.agent.ports import EvidenceSource
 from vrag_ray.client.blocking import Client
-from vrag_ray.client.evidence import SystemEvidence
+from vrag_ray.client.evidence import SystemPages, SystemRetriever
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.imaging.coordinates import FAMILIES
@@ -160,7 +161,7 @@ class Experts:
         self._grounding = OpenAiModel(config.grounding)
         self._grade = _grader(config)
         gateway = AsyncClient(config.gateway, api_key=os.environ.get(config.gateway_key_env) or None)
-        self._source = SystemEvidence(gateway)
+        self._source = EvidenceSource(SystemRetriever(gateway), SystemPages(gateway))
         self._experts = {
             "planner": config.planner.model,
             "grounding": config.grounding.model,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from vrag_ray.config import Settings
-from vrag_ray.library.evidence import CachedEvidence, CollectionEvidence
+from vrag_ray.library.evidence import CollectionEvidence
 from vrag_ray.policies.llm.model_family import served_family
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
 from vrag_ray.policies.registry import wire_protocol
@@ -25,7 +25,7 @@ class Environment:
     """``context`` is where runs happen; ``evidence`` and ``judge`` are held open for it."""
 
     context: RolloutContext
-    evidence: CachedEvidence
+    evidence: CollectionEvidence
     judge: Judge | None
     _tasks: dict[str, Sequence[Task]] = field(default_factory=dict)
 
@@ -45,7 +45,7 @@ class Environment:
         grade = Grader(reward.scorer, weights=reward.weights, measure=reward.grounding_measure, judge=judge)
         evidence = await open_evidence(environment)
         protocol = wire_protocol(environment.agent_name, environment.agent, environment.corpus, limits)
-        return cls(RolloutContext(evidence, protocol, environment.agent, grade, concurrency), evidence, judge)
+        return cls(RolloutContext(evidence.source, protocol, environment.agent, grade, concurrency), evidence, judge)
 
     def tasks(self, path: str) -> Sequence[Task]:
         """The examples of a file, with their gold pages and boxes as the collection names them. Read once."""
@@ -82,7 +82,7 @@ def grounding_line(tasks: Sequence[Task], examples: str, reward: RewardConfig) -
     )
 
 
-async def open_evidence(environment: EnvironmentConfig) -> CachedEvidence:
+async def open_evidence(environment: EnvironmentConfig) -> CollectionEvidence:
     """The collection that runs search, its shards started. Raises VragError where it is empty or cannot be read."""
     settings = Settings(
         collection=environment.collection,
@@ -91,7 +91,7 @@ async def open_evidence(environment: EnvironmentConfig) -> CachedEvidence:
         index=environment.index,
         agent=environment.agent,
     )
-    return CachedEvidence(await CollectionEvidence.open(settings))
+    return await CollectionEvidence.open(settings)
 
 
 def with_family(config: RLConfig) -> RLConfig:
