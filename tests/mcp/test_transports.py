@@ -210,6 +210,15 @@ async def test_http_with_keys_may_face_the_network_and_answers_only_their_bearer
             assert right.status_code == 200
 
 
+async def test_http_with_keys_answers_a_proxy_that_passes_on_the_public_name(gateway: httpx.AsyncClient):
+    with listening(str(gateway.base_url), VRAG_API_KEYS="one") as address:
+        public = {"host": "mcp.example.org", "origin": "https://mcp.example.org"}
+        async with httpx.AsyncClient(headers={**JSON, **public}, timeout=HANGS_AFTER_S) as client:
+            assert (await client.post(address, json=HELLO)).status_code == 401
+            right = await client.post(address, json=HELLO, headers={"authorization": "Bearer one"})
+            assert right.status_code == 200
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "named"),
     [

@@ -38,6 +38,7 @@ from vrag_ray.client.schemas import (
     SearchResponse,
 )
 from vrag_ray.types import Box, Meta, VragError
+from vrag_ray.types.loopback import direct_mounts
 
 RECONNECT_WAITS_S = (0.1, 0.3, 1.0, 2.0, 4.0)
 """Waits before the attempts that follow a lost connection; an event that arrives starts the count anew."""
@@ -67,7 +68,9 @@ class AsyncClient:
     def __init__(self, base_url: str, *, api_key: str | None = None, timeout_s: float = 60.0) -> None:
         self.base_url = base_url.rstrip("/")
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._http = httpx.AsyncClient(base_url=self.base_url, headers=headers, timeout=timeout_s)
+        self._http = httpx.AsyncClient(
+            base_url=self.base_url, headers=headers, timeout=timeout_s, mounts=direct_mounts(self.base_url)
+        )
 
     async def __aenter__(self) -> Self:
         return self

@@ -23,9 +23,10 @@ from vrag_ray.client.http import ServerError
 from vrag_ray.config import ServingConfig
 from vrag_ray.mcp.tools import Tools
 from vrag_ray.serving.http.middleware import Guard
-from vrag_ray.serving.http.security import KEYS_VARIABLE, Security, is_loopback
+from vrag_ray.serving.http.security import KEYS_VARIABLE, Security
 from vrag_ray.types import VragError
 from vrag_ray.types.errors import validation_message
+from vrag_ray.types.loopback import is_loopback
 from vrag_ray.views.words import shortened
 
 PATH = "/mcp"

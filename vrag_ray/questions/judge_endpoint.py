@@ -14,6 +14,7 @@ from vrag_ray.policies.llm.endpoint_quirks import Refusal, SentFields, server_at
 from vrag_ray.policies.llm.openai_api import NO_KEY, wire_messages
 from vrag_ray.policies.llm.reply_reader import EndpointError, NoChatCompletionError, ReplyReader, UnfinishedError
 from vrag_ray.types import VragError
+from vrag_ray.types.loopback import direct_mounts
 
 if TYPE_CHECKING:
     from httpx2 import Request
@@ -47,7 +48,9 @@ class JudgeEndpoint:
             api_key=endpoint.api_key or os.environ.get(endpoint.api_key_env) or NO_KEY,
             timeout=endpoint.timeout_s,
             max_retries=endpoint.retries,
-            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"request": [self._sent]}),
+            http_client=openai.DefaultAsyncHttpxClient(
+                event_hooks={"request": [self._sent]}, mounts=direct_mounts(endpoint.base_url)
+            ),
         )
 
     @property

@@ -270,7 +270,7 @@ def _wait_ready(base_url: str, timeout_s: float) -> None:
     why = "no reply"
     while time.monotonic() < deadline:
         try:
-            reply = httpx.get(f"{base_url}/readyz", timeout=10.0)
+            reply = httpx.get(f"{base_url}/readyz", timeout=10.0, trust_env=False)
             if reply.status_code == 200:
                 return
             parts = reply.json().get("parts", {})

@@ -44,7 +44,7 @@ def ui(
 
 def launch_of(url: str, host: str, port: int, *, allow_open: bool = False) -> Launch:
     """Raises VragError where the interface is not installed, or would be open to other machines."""
-    from vrag_ray.serving.http.security import is_loopback
+    from vrag_ray.types.loopback import is_loopback
 
     if not is_loopback(host) and not allow_open:
         raise VragError(

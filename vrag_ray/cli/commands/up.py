@@ -330,7 +330,7 @@ def _wait_for_interface(process: subprocess.Popen[bytes], address: str) -> None:
         if process.poll() is not None:
             raise VragError(f"the web interface ended at once with exit code {process.returncode}: see its lines above")
         try:
-            if httpx.get(f"{address}/_stcore/health", timeout=5.0).status_code == httpx.codes.OK:
+            if httpx.get(f"{address}/_stcore/health", timeout=5.0, trust_env=False).status_code == httpx.codes.OK:
                 return
         except httpx.HTTPError:
             time.sleep(0.2)

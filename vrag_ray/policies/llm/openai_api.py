@@ -21,6 +21,7 @@ from vrag_ray.policies.llm.chat_model import ChatRequest, ModelBusyError, ModelD
 from vrag_ray.policies.llm.endpoint_quirks import KNOWN_SERVERS, Refusal, SentFields, server_at
 from vrag_ray.policies.llm.reply_reader import EndpointError, NoChatCompletionError, ReplyReader, UnfinishedError
 from vrag_ray.types import Completion, VragError
+from vrag_ray.types.loopback import direct_mounts
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -64,7 +65,9 @@ class OpenAiModel:
             api_key=config.api_key or os.environ.get(config.api_key_env) or NO_KEY,
             timeout=config.timeout_s,
             max_retries=config.retries,
-            http_client=DefaultAsyncHttpxClient(event_hooks={"response": [_settle]}),
+            http_client=DefaultAsyncHttpxClient(
+                event_hooks={"response": [_settle]}, mounts=direct_mounts(config.base_url)
+            ),
         )
 
     async def aclose(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import os
 import re
 import time
@@ -19,6 +18,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from vrag_ray.config import Auth, ServingConfig
 from vrag_ray.types import VragError
+from vrag_ray.types.loopback import is_loopback
 
 KEYS_VARIABLE = "VRAG_API_KEYS"
 _REMEDY = (
@@ -128,16 +128,6 @@ def _check_keyless(config: ServingConfig, *, callers_own: bool) -> None:
             f"serving.host is {config.host}, which other machines can reach, and no key is set: put one or more "
             f"in {KEYS_VARIABLE}, bind 127.0.0.1, or set serving.auth to open to accept everyone"
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether ``host`` (name or address) reaches this machine only."""
-    if host.lower() in ("localhost", "localhost."):
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _refuse_foreign(
