@@ -125,7 +125,8 @@ def serve_http(
 
         async with Tools(url, api_key) as tools:
             app = VragMcp(tools, log_level).streamable_http_app(
-                streamable_http_path=PATH, transport_security=_transport_security(host)
+                streamable_http_path=PATH,
+                transport_security=_transport_security(host, keyless=not security.key_digests),
             )
             app.add_middleware(Guard, security=security)
             config = uvicorn.Config(
@@ -140,15 +141,17 @@ def serve_http(
         return  # uvicorn has shut down in order and then repeats the signal
 
 
-def _transport_security(host: str) -> TransportSecuritySettings:
-    """The SDK's check of Host and Origin, which stops DNS rebinding; beyond loopback the key does, and names vary."""
-    if not is_loopback(host):
+def _transport_security(host: str, *, keyless: bool) -> TransportSecuritySettings:
+    """The SDK's check of Host and Origin, which stops DNS rebinding. With keys the key does, and names vary: a proxy
+    in front, with TLS, passes on its own."""
+    if not keyless:
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     names = sorted({"127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host})
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
-        allowed_hosts=[f"{name}:*" for name in names],
-        allowed_origins=[f"http://{name}:*" for name in names],
+        # Without a port, as of port 80.
+        allowed_hosts=[*names, *(f"{name}:*" for name in names)],
+        allowed_origins=[f"http://{name}{port}" for name in names for port in ("", ":*")],
     )
 
 
