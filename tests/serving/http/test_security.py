@@ -34,6 +34,15 @@ async def test_with_keys_only_a_known_bearer_passes_and_probes_stay_open(tmp_pat
 
 
 @pytest.mark.anyio
+async def test_a_path_that_ends_in_a_slash_is_answered_and_not_redirected(tmp_path: Path):
+    async with http(StandIn(tmp_path / "runs"), tmp_path) as client:
+        for path in ("/v1/documents/", "/v1//documents//", "/healthz/", "/v1/models/"):
+            assert (await client.get(path)).status_code == 200
+        assert (await client.post("/v1/search/", json={"query": "a"})).status_code == 200
+        assert (await client.get("/")).status_code == 404
+
+
+@pytest.mark.anyio
 async def test_without_keys_a_rebound_name_and_a_foreign_page_are_refused(tmp_path: Path):
     async with http(StandIn(tmp_path / "runs"), tmp_path) as client:
         rebound = await client.get("/v1/documents", headers={"Host": "evil.example"})

@@ -53,8 +53,9 @@ class Observe:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # As of a base URL that ends in a slash.
-        scope["path"] = _SLASHES.sub("/", scope["path"])
+        # As of a base URL that ends in a slash, and of a path that does. Starlette would redirect the latter, behind a
+        # proxy with TLS to a plain HTTP address, to which a client might send its key in the open.
+        scope["path"] = _SLASHES.sub("/", scope["path"]).rstrip("/") or "/"
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
         started = time.perf_counter()

@@ -17,7 +17,6 @@ router = APIRouter(tags=["openai"], responses=ERRORS)
 
 
 @router.get("/v1/models", response_model=ModelList)
-@router.get("/v1/models/", response_model=ModelList, include_in_schema=False)
 async def list_models(gate: GateDep) -> ModelList:
     """The agents that requests may name, the bare model where there is one, and the embedder.
 
