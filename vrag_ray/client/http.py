@@ -66,8 +66,9 @@ class AsyncClient:
     """A ``System``, whose methods are described there. Use as an async context manager."""
 
     def __init__(self, base_url: str, *, api_key: str | None = None, timeout_s: float = 60.0) -> None:
+        """Raises VragError for a key that no header can hold. White space around it is left out."""
         self.base_url = base_url.rstrip("/")
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        headers = {b"Authorization": _bearer(api_key)} if api_key else {}
         self._http = httpx.AsyncClient(
             base_url=self.base_url, headers=headers, timeout=timeout_s, mounts=direct_mounts(self.base_url)
         )
@@ -220,6 +221,16 @@ class AsyncClient:
 _JSON = {"Content-Type": "application/json"}
 _PASSING = frozenset({429, 502, 503, 504})
 """What a server says while one of its parts restarts."""
+
+
+def _bearer(api_key: str) -> bytes:
+    """The header of a key, in UTF-8 as curl sends it."""
+    key = api_key.strip()
+    if not key.isprintable():
+        raise VragError(
+            "the key (VRAG_API_KEY) has a line break or another control character in it: give one key alone"
+        )
+    return f"Bearer {key}".encode()
 
 
 def _in(collection: str) -> dict[str, str]:
