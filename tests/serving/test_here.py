@@ -110,6 +110,17 @@ def test_a_collection_that_cannot_be_loaded_ends_the_start_at_once_with_the_reas
         start_here(Settings(collection=str(tmp_path / "c")), 0)
 
 
+@pytest.mark.parametrize("setting", ["runs_dir", "uploads_dir"])
+def test_a_folder_of_its_own_that_cannot_be_written_ends_the_start_with_the_setting(
+    tmp_path: Path, setting: str
+) -> None:
+    plant(tmp_path / "c", {"a": ["red apple"]})
+    # Where nobody may make a folder, root neither.
+    settings = Settings.model_validate({"collection": str(tmp_path / "c"), "serving": {setting: "/sys/vrag"}})
+    with pytest.raises(VragError, match=rf"^the folder /sys/vrag .* opening it \(serving\.{setting}\) for writing"):
+        start_here(settings, port=0)
+
+
 def test_replies_name_documents_of_the_same_title_by_the_folders_that_differ(tmp_path: Path) -> None:
     root = tmp_path / "c"
     plant(root, {"a": ["red apple"], "b": ["red pear"], "plum": ["blue plum"]})

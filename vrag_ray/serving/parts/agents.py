@@ -12,6 +12,7 @@ from vrag_ray.agent.chat import Picture, PictureRequest, QuestionPicture
 from vrag_ray.agent.ports import EvidenceSource, Pages
 from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary, collection_names
 from vrag_ray.config import Settings
+from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.serving.contract import AgentState, FetchedRun, LoggedEvent, SearchScope, ServedAgents
 from vrag_ray.serving.joined_searches import JoinedSearches
 from vrag_ray.serving.parts.loop_lag import LoopLag
@@ -92,14 +93,17 @@ class Agents:
         self._pages = pages
         self._check = check
         self._model = model
+        runs_dir = ServingPaths.of(settings).runs
+        with storage_faults(str(runs_dir), "opening it (serving.runs_dir) for writing", is_collection=False):
+            store = RunStore(runs_dir, settings.serving.kept_runs)
         self._runs = RunService(
-            RunStore(ServingPaths.of(settings).runs, settings.serving.kept_runs),
+            store,
             self._make_run,
             max_concurrent=settings.serving.max_concurrent_runs,
             default_deadline_s=settings.agent.deadline_s,
             default_agent=starting_agent(settings),
         )
-        self._feedback = FeedbackStore(ServingPaths.of(settings).runs / "feedback")
+        self._feedback = FeedbackStore(runs_dir / "feedback")
 
     async def end_runs(self) -> None:
         """Runs that are under way are cancelled, and stored as such; their readers get the last event."""

@@ -15,6 +15,7 @@ from vrag_ray.client.schemas import (
     PageElements,
 )
 from vrag_ray.config import Settings
+from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.library.library import Library
 from vrag_ray.serving.contract import Original, UploadedFile
 from vrag_ray.serving.ingest_jobs.queue import JobQueue, Report, StoredJob
@@ -54,12 +55,9 @@ class Documents(Library):
             collection = with_changes(settings, {"collection": settings.served[name], "collections": {}})
             return await run_job(collection, job, report, ingest, lambda: self._refresh(name))
 
-        self._jobs = JobQueue(
-            ServingPaths.of(settings).uploads,
-            run,
-            max_waiting=settings.serving.max_waiting_jobs,
-            keep=settings.serving.kept_jobs,
-        )
+        uploads_dir, limits = ServingPaths.of(settings).uploads, settings.serving
+        with storage_faults(str(uploads_dir), "opening it (serving.uploads_dir) for writing", is_collection=False):
+            self._jobs = JobQueue(uploads_dir, run, max_waiting=limits.max_waiting_jobs, keep=limits.kept_jobs)
 
     async def aclose(self) -> None:
         """A job that is under way is interrupted; the next start of the service goes on with it."""
