@@ -175,7 +175,7 @@ def texts_of(body: Body) -> list[str]:
     """The words of every message of a request."""
     texts = []
     for message in body["messages"]:
-        content = message["content"]
+        content = message["content"] or ""
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         texts.append("".join(part.get("text", "") for part in parts))
     return texts
@@ -183,5 +183,5 @@ def texts_of(body: Body) -> list[str]:
 
 def images_of(body: Body) -> list[str]:
     """The data URLs of a request, in order."""
-    contents = [message["content"] for message in body["messages"] if not isinstance(message["content"], str)]
+    contents = [message["content"] for message in body["messages"] if isinstance(message["content"], list)]
     return [part["image_url"]["url"] for content in contents for part in content if part["type"] == "image_url"]

@@ -16,6 +16,8 @@ class Role(StrEnum):
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
+    TOOL = "tool"
+    """The result of a function that the assistant called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,26 @@ Part = TextPart | ImagePart
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A call that the assistant made earlier. ``arguments`` are JSON text as the model wrote it; ``id`` may be ""."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a chat; the parts are in reading order."""
+    """One message of a chat; the parts are in reading order.
+
+    ``calls`` are those that the assistant made behind its words. A message of the role ``tool`` is the result of the
+    call that ``call_id`` names.
+    """
 
     role: Role
     parts: tuple[Part, ...]
+    calls: tuple[FunctionCall, ...] = ()
+    call_id: str = ""
 
     @classmethod
     def of(cls, role: Role, *parts: Part | str) -> Message:

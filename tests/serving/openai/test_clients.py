@@ -206,8 +206,10 @@ def test_the_sdk_calls_functions_through_the_bare_model(sdk: openai.OpenAI, stub
         {"role": "tool", "tool_call_id": call.id, "content": "sun"},
     ]
     sdk.chat.completions.create(model="policy", messages=answered, tools=[WEATHER])
-    assert texts_of(stub.requests[-1])[-1] == "<tool_response>\nsun\n</tool_response>"
-    assert '"Köln"' in texts_of(stub.requests[-1])[-2]
+    *_, called, result = stub.requests[-1]["messages"]
+    assert result == {"role": "tool", "tool_call_id": call.id, "content": "sun"}
+    assert called["tool_calls"][0]["id"] == call.id
+    assert json.loads(called["tool_calls"][0]["function"]["arguments"]) == {"city": "Köln"}
 
 
 def test_the_sdk_gets_its_own_exceptions(sdk: openai.OpenAI):

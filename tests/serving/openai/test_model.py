@@ -12,7 +12,7 @@ from PIL import Image
 
 from tests.support.openai_calls import CHAT, TOOL, ask, chunks_of, data_lines, data_url, image_part, joined, refused
 from tests.support.stand_in import DOC_ID, StandIn
-from vrag_ray.agent.chat import Delta, ImagePart, Role, TextPart
+from vrag_ray.agent.chat import Delta, FunctionCall, ImagePart, Role, TextPart
 from vrag_ray.policies.llm.chat_model import ModelBusyError, ModelDownError, ModelLostError
 from vrag_ray.types import Completion, VragError
 
@@ -107,13 +107,10 @@ async def test_the_conversation_and_the_sampling_reach_the_model(client: httpx.A
     body = {"model": "policy", "messages": messages, "tools": [TOOL], "thinking": False, "user": "u1", **sampling}
     assert (await client.post(CHAT, json=body)).status_code == 200
     [chat] = backend.chats
-    assert [message.role for message in chat.messages] == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.USER]
-    assert [message.text for message in chat.messages] == [
-        "Be brief.",
-        "Rain?",
-        '<tool_call>\n{"name": "weather", "arguments": {"at": 1}}\n</tool_call>',
-        "<tool_response>\nsun\n</tool_response>",
-    ]
+    assert [message.role for message in chat.messages] == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL]
+    assert [message.text for message in chat.messages] == ["Be brief.", "Rain?", "", "sun"]
+    assert chat.messages[2].calls == (FunctionCall("c", "weather", '{"at": 1}'),)
+    assert chat.messages[3].call_id == "c"
     reached = chat.sampling
     assert (reached.max_tokens, reached.temperature, reached.top_p, reached.seed, reached.stop) == (
         9,

@@ -13,10 +13,11 @@ from transformers import AutoProcessor
 from benchmarks.mosaic.world.agent import mosaic_agent
 from tests.support.mosaic_runs import Groups, Speaker, context, expert, pixels_of, processor_of, tasks
 from tests.support.scripted_agent import Watcher
+from vrag_ray.agent.chat import FunctionCall, Message, Role, TextPart
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import AgentConfig, EvidenceForm
-from vrag_ray.policies.llm.chat_model import Sampling, TokenDelta, TokenRequest
+from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.rollout.recording import ExpertPolicy, SamplingPolicy, derive_seed
 from vrag_ray.types import Completion
@@ -219,3 +220,19 @@ def test_only_names_decide_what_is_drawn():
     assert len(drawn) == 100
     assert all(0 <= number < 2**31 for number in drawn)
     assert derive_seed("ab", "c") != derive_seed("a", "bc")
+
+
+def test_a_prompt_holds_earlier_calls_of_functions_in_words(model: Path) -> None:
+    form = ChatFormat(str(model))
+    call = FunctionCall("c1", "rain", '{"city": "Bremen"}')
+    chat = (
+        Message.of(Role.USER, "Rain?"),
+        Message(Role.ASSISTANT, (), (call,)),
+        Message(Role.TOOL, (TextPart("none"),), call_id="c1"),
+    )
+    written = (
+        Message.of(Role.USER, "Rain?"),
+        Message.of(Role.ASSISTANT, '<tool_call>\n{"name": "rain", "arguments": {"city": "Bremen"}}\n</tool_call>'),
+        Message.of(Role.USER, "<tool_response>\nnone\n</tool_response>"),
+    )
+    assert form.tokens(ChatRequest(chat)) == form.tokens(ChatRequest(written))

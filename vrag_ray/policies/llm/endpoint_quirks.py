@@ -28,6 +28,8 @@ _NO_SYSTEM = re.compile(
     re.IGNORECASE,
 )
 """Of models whose chat template has no place for a system message, such as Gemma's."""
+_NO_CALLS = re.compile(r"\broles?\b|\btool[ _](messages?|results?|responses?|calls?|call_ids?)\b", re.IGNORECASE)
+"""Of servers that take functions, and no earlier calls or results of them."""
 _NUMBER = re.compile(r"(?<![\w.,-])(\d{1,3}(?:,\d{3})+|\d+)(?!\w|[.,-]\w)")
 """One that stands alone: no part of a model's name."""
 FEWEST_TOKENS = 16
@@ -231,6 +233,8 @@ class SentFields:
     """The most tokens of a reply, where more were refused."""
     no_system: str = ""
     """The words in which system messages were refused."""
+    no_calls: str = ""
+    """The words in which earlier calls of functions, or their results, were refused."""
 
     def fitted(self, fields: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
         """The fields to send, and a notice for each one that is left out or changed."""
@@ -271,6 +275,9 @@ class SentFields:
         if not names and refusal.is_of_system and _without_system(sent) is not None:
             self.no_system = refusal.words
             return ()
+        if not names and not self.no_calls and _NO_CALLS.search(refusal.words) and _has_calls(sent):
+            self.no_calls = refusal.words
+            return ()
         if not names:
             return None
         notices = []
@@ -284,6 +291,16 @@ class SentFields:
                 # Under both names, since a request is made with one of them.
                 self.dropped |= dict.fromkeys(LIMITS, refusal.words)
         return tuple(notices)
+
+
+def calls_notice(model: str, words: str) -> str:
+    """Of a request whose earlier calls were sent in words, since the endpoint refused them in ``words`` of its own."""
+    return f"the endpoint of model {model} takes no earlier calls of functions ({words}): they were sent as text"
+
+
+def _has_calls(fields: Mapping[str, object]) -> bool:
+    messages = fields.get("messages")
+    return isinstance(messages, list) and any("tool_calls" in message for message in messages)
 
 
 def _without_system(fields: Mapping[str, object]) -> list[dict[str, object]] | None:

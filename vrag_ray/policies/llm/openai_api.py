@@ -13,12 +13,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
-from vrag_ray.agent.chat import Delta, ImagePart, Message, Part, TextPart
+from vrag_ray.agent.chat import Delta, FunctionCall, ImagePart, Message, Part, Role, TextPart
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.config import OpenAiConfig, ReplyConstraint
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelBusyError, ModelDownError, ModelLostError
-from vrag_ray.policies.llm.endpoint_quirks import KNOWN_SERVERS, Refusal, SentFields, server_at
+from vrag_ray.policies.llm.endpoint_quirks import KNOWN_SERVERS, Refusal, SentFields, calls_notice, server_at
+from vrag_ray.policies.llm.function_calls import has_calls, in_fields, in_words
 from vrag_ray.policies.llm.reply_reader import EndpointError, NoChatCompletionError, ReplyReader, UnfinishedError
 from vrag_ray.types import Completion, VragError
 from vrag_ray.types.loopback import direct_mounts
@@ -144,11 +145,11 @@ class OpenAiModel:
         from pydantic_core import to_json
 
         fields = self._fields(request, await self._constraint_for(request))
-        # Pictures make bodies of megabytes. Encoding one would hold every other run up: it is left to a thread.
-        fields["messages"] = await asyncio.to_thread(wire_messages, request.messages)
         renamed: list[str] = []
         patient_until = time.monotonic() + self._config.timeout_s
         while True:
+            # Pictures make bodies of megabytes. Encoding one would hold every other run up: it is left to a thread.
+            fields["messages"] = await asyncio.to_thread(wire_messages, self._messages(request))
             sent, dropped = self._sent_fields.fitted(fields)
             body = await asyncio.to_thread(to_json, sent)
             try:
@@ -171,7 +172,16 @@ class OpenAiModel:
                 logger.warning("%s refuses a part of the request: %s", self._name, refusal.words)
                 renamed.extend(learnt)
             else:
-                return stream, (*renamed, *dropped)
+                refused = self._sent_fields.no_calls if has_calls(request.messages) else ""
+                in_text = (calls_notice(self._config.model, refused),) if refused else ()
+                return stream, (*renamed, *dropped, *in_text)
+
+    def _messages(self, request: ChatRequest) -> Sequence[Message]:
+        """With earlier calls in fields of their own where the endpoint takes these, and knows the functions."""
+        if not has_calls(request.messages):
+            return request.messages
+        native = in_fields(request.messages) if request.tools and not self._sent_fields.no_calls else None
+        return in_words(request.messages) if native is None else native
 
     def _refused(self, refusal: Refusal, headers: Mapping[str, str], request: ChatRequest) -> VragError:
         """What a refusal means to the caller."""
@@ -293,8 +303,18 @@ def wire_messages(messages: Sequence[Message]) -> list[dict[str, object]]:
     for message in messages:
         plain = len(message.parts) == 1 and isinstance(message.parts[0], TextPart)
         content = message.text if plain else [_wire_part(part) for part in message.parts]
-        wire.append({"role": message.role.value, "content": content})
+        sent: dict[str, object] = {"role": message.role.value, "content": content}
+        if message.calls:
+            sent |= {"content": content or None, "tool_calls": [_call(call) for call in message.calls]}
+        if message.role is Role.TOOL:
+            # OpenAI's field takes words alone.
+            sent |= {"content": message.text, "tool_call_id": message.call_id}
+        wire.append(sent)
     return wire
+
+
+def _call(call: FunctionCall) -> dict[str, object]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def _wire_part(part: Part) -> dict[str, object]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from vrag_ray.agent.chat import ImagePart, Message, TextPart, Tool
 from vrag_ray.policies.llm.chat_model import ChatRequest
+from vrag_ray.policies.llm.function_calls import in_words
 from vrag_ray.policies.llm.turn_tokenizer import TurnTokenizer
 from vrag_ray.types import VragError
 
@@ -91,7 +92,7 @@ class ChatFormat:
 
         try:
             text = self._render(
-                [self._turn(message) for message in request.messages],
+                [self._turn(message) for message in in_words(request.messages)],
                 tools=[_declared(tool) for tool in request.tools] or None,
                 add_generation_prompt=True,
                 tokenize=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart, Tool
+from vrag_ray.agent.chat import FunctionCall, ImagePart, Message, Part, Role, TextPart, Tool
 from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling
 from vrag_ray.serving.openai.images import Pictures
@@ -20,7 +20,7 @@ _ROLES = {
     "system": Role.SYSTEM,
     "developer": Role.SYSTEM,
     "user": Role.USER,
-    "tool": Role.USER,
+    "tool": Role.TOOL,
     "assistant": Role.ASSISTANT,
 }
 
@@ -57,8 +57,7 @@ def _tools(body: ChatCompletionRequest) -> list[Tool]:
 
 
 async def _message(message: ChatMessage, number: int, pictures: Pictures, is_strict: bool) -> Message:
-    """Calls and their results become the text that the models in use are trained on. A picture that cannot be had ends
-    the request where ``is_strict``; a title can do without it."""
+    """A picture that cannot be had ends the request where ``is_strict``; a title can do without it."""
     parts: list[Part] = []
     for index, part in enumerate(message.content):
         if isinstance(part, TextContent):
@@ -70,16 +69,5 @@ async def _message(message: ChatMessage, number: int, pictures: Pictures, is_str
             except InvalidError:
                 if is_strict:
                     raise
-    if message.role == "tool":
-        parts = [TextPart("<tool_response>\n"), *parts, TextPart("\n</tool_response>")]
-    parts.extend(TextPart(_call(call.function.name, call.function.arguments)) for call in message.tool_calls)
-    return Message(_ROLES[message.role], tuple(parts) or (TextPart(""),))
-
-
-def _call(name: str, arguments: str) -> str:
-    try:
-        value: object = json.loads(arguments)
-    except ValueError:
-        value = arguments
-    call = json.dumps({"name": name, "arguments": value}, ensure_ascii=False)
-    return f"<tool_call>\n{call}\n</tool_call>"
+    calls = tuple(FunctionCall(call.id, call.function.name, call.function.arguments) for call in message.tool_calls)
+    return Message(_ROLES[message.role], tuple(parts) or (TextPart(""),), calls, message.tool_call_id)

@@ -156,10 +156,10 @@ def _as_role(value: object) -> object:
 def _call(value: object) -> object:
     """A call of a tool that takes a text, as one of a function; arguments that came as an object, as JSON text."""
     match value:
-        case {"custom": {"name": name, "input": text}}:
-            return {"function": {"name": name, "arguments": text}}
-        case {"function": {"name": name, "arguments": dict(arguments)}}:
-            return {"function": {"name": name, "arguments": json.dumps(arguments)}}
+        case {"custom": {"name": name, "input": text}, **more}:
+            return {"id": more.get("id"), "function": {"name": name, "arguments": text}}
+        case {"function": {"name": name, "arguments": dict(arguments)}, **more}:
+            return {"id": more.get("id"), "function": {"name": name, "arguments": json.dumps(arguments)}}
         case _:
             return value
 
@@ -228,6 +228,7 @@ class FunctionCall(Incoming):
 class PastCall(Incoming):
     """A call that the assistant made earlier."""
 
+    id: Annotated[str, BeforeValidator(_or_nothing)] = ""
     function: FunctionCall
 
 
@@ -237,6 +238,8 @@ class ChatMessage(Incoming):
     role: Annotated[Literal["system", "developer", "user", "assistant", "tool"], BeforeValidator(_as_role)]
     content: Annotated[list[ContentPart], BeforeValidator(_parts)] = []
     tool_calls: Annotated[list[Annotated[PastCall, BeforeValidator(_call)]], BeforeValidator(listed)] = []
+    tool_call_id: Annotated[str, BeforeValidator(_or_nothing)] = ""
+    """Of a tool's message: the id of the call whose result it is."""
 
     @property
     def text(self) -> str:

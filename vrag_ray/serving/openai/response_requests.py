@@ -125,13 +125,15 @@ def _messages(item: Mapping[str, JsonValue], where: str, *, is_strict: bool) -> 
         )
         return [{"role": item.get("role"), "content": parts}]
     if kind == "function_call":
-        call: JsonValue = {"function": {"name": item.get("name"), "arguments": item.get("arguments")}}
+        function: JsonValue = {"name": item.get("name"), "arguments": item.get("arguments")}
+        call: JsonValue = {"id": item.get("call_id"), "function": function}
         return [{"role": "assistant", "content": None, "tool_calls": [call]}]
     if kind == "custom_tool_call":
-        custom: JsonValue = {"custom": {"name": item.get("name"), "input": item.get("input")}}
+        text: JsonValue = {"name": item.get("name"), "input": item.get("input")}
+        custom: JsonValue = {"id": item.get("call_id"), "custom": text}
         return [{"role": "assistant", "content": None, "tool_calls": [custom]}]
     if kind in ("function_call_output", "custom_tool_call_output"):
-        return [{"role": "tool", "content": _text(item.get("output"))}]
+        return [{"role": "tool", "content": _text(item.get("output")), "tool_call_id": item.get("call_id")}]
     if kind in ("reasoning", "item_reference", "compaction") or re.match(r"mcp_|\w+_call(?:_output)?$", str(kind)):
         return []
     raise InvalidError(f"{where}.type: {str(kind)[:40]!r} is no kind of item that is read here", param=f"{where}.type")
