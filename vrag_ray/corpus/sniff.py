@@ -35,6 +35,8 @@ class Format(StrEnum):
     TEXT = "text"
     MARKDOWN = "Markdown"
     """A text by its content, and of that format by its name alone."""
+    NOTEBOOK = "Jupyter notebook"
+    """JSON by its content, and of that format by its name alone."""
     JSON = "JSON"
     JSON_LINES = "JSON Lines"
     XML = "XML"
@@ -74,7 +76,7 @@ PICTURES = frozenset(
         Format.HEIF, Format.AVIF,
     )
 )  # fmt: skip
-PLAIN_TEXTS = frozenset((Format.TEXT, Format.JSON, Format.JSON_LINES, Format.XML, Format.CALENDAR))
+PLAIN_TEXTS = frozenset((Format.TEXT, Format.NOTEBOOK, Format.JSON, Format.JSON_LINES, Format.XML, Format.CALENDAR))
 TEXTS = PLAIN_TEXTS | {Format.TABLE, Format.MAIL, Format.MSG}
 REFLOWED = frozenset(
     (Format.HTML, Format.DOCX, Format.PPTX, Format.XLSX, Format.EPUB, Format.MOBI, Format.FB2)
@@ -99,6 +101,7 @@ _SUFFIXES_OF: dict[Format, str] = {
         ".txt .md .markdown .log .rst .adoc .org .text .yaml .yml .ini .cfg .conf .toml "
         ".properties .tex .bib .srt .vtt .ass .ssa .lrc .smi"
     ),
+    Format.NOTEBOOK: ".ipynb",
     Format.JSON: ".json .geojson",
     Format.JSON_LINES: ".jsonl .ndjson",
     Format.XML: ".xml",
@@ -131,8 +134,8 @@ SUPPORTED = (
     "PDF; pictures (JPEG, PNG, WebP, TIFF, GIF, BMP, PPM, JPEG 2000, HEIC, AVIF, SVG); "
     "video (MP4, MOV, MKV, WebM, AVI, …); sound (MP3, WAV, …); "
     "DOCX, PPTX, XLSX, HTML, EPUB, MOBI, FB2, XPS, CBZ; DOC, PPT, XLS, ODT, ODP, ODS, RTF where LibreOffice is "
-    "installed; CSV and TSV; e-mail (EML, MBOX, MSG); calendars and contacts (ICS, VCF); .txt, .md, .json, .jsonl, "
-    ".log, .rst, .yaml, .xml, .ini, .toml and other plain text"
+    "installed; CSV and TSV; e-mail (EML, MBOX, MSG); calendars and contacts (ICS, VCF); Jupyter notebooks; .txt, .md, "
+    ".json, .jsonl, .log, .rst, .yaml, .xml, .ini, .toml and other plain text"
 )
 OFFICE_REMEDIES = {
     Format.DOC: "save it as DOCX or PDF in Word",

@@ -1,3 +1,4 @@
+import base64
 import json
 import re
 from itertools import pairwise
@@ -616,3 +617,86 @@ def test_an_empty_element_between_texts_of_xml_parts_words(sandbox, put, options
     path = put("a.xml", f"<r><m>{inside}</m></r>".encode())
     [unit] = decoded(sandbox, path, item(1, "a.xml"), options)
     assert unit.text.strip() == f"r m: {text}"
+
+
+def notebook(*cells: dict[str, object], **members: object) -> bytes:
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5, **members}).encode()
+
+
+def code(source: str, *outputs: dict[str, object]) -> dict[str, object]:
+    return {"cell_type": "code", "metadata": {}, "source": source.splitlines(keepends=True), "outputs": outputs}
+
+
+PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(400)).decode()
+
+
+def test_a_notebook_is_read_as_its_cells_and_what_they_printed(sandbox, put, options):
+    frame = {"text/plain": ["   year  level\n", "0  2019   3.41\n", "1  2020   3.57"], "text/html": "<p>frame</p>"}
+    cells = (
+        code("# load the gauges\nlevels = read('a.csv')"),
+        {"cell_type": "markdown", "metadata": {}, "source": ["# Tides\n", "\n", "The constant of Bergneset is 0.73."]},
+        code(
+            "fit(levels)",
+            {"output_type": "stream", "name": "stdout", "text": ["\x1b[32mrms error: 0.042\x1b[0m\n"]},
+            {"output_type": "execute_result", "data": frame},
+            {"output_type": "display_data", "data": {"image/png": PICTURE, "text/plain": "<Figure 640x480>"}},
+        ),
+        code("show(1)", {"output_type": "display_data", "data": {"text/html": "<b>Span</b><p>27 m</p>"}}),
+        code("1 / 0", {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "by zero", "traceback": ["T"]}),
+    )
+    path = put("tides.ipynb", notebook(*cells))
+    probe = sandbox.probe(path, "tides.ipynb")
+    assert (probe.title, probe.meta["format"], probe.meta["attachments"]) == ("Tides", "Jupyter notebook", 1)
+    (unit,) = decoded(sandbox, path, item(1, "tides.ipynb"), options)
+    lines = [line for line in unit.text.split("\n") if line.strip("` ")]
+    assert lines == [
+        "# load the gauges",
+        "levels = read('a.csv')",
+        "# Tides",
+        "The constant of Bergneset is 0.73.",
+        "fit(levels)",
+        "rms error: 0.042",
+        "year level",
+        "column 1: 0, year: 2019, level: 3.41",
+        "column 1: 1, year: 2020, level: 3.57",
+        "![output](data:image/png;base64)",
+        "show(1)",
+        "Span",
+        "27 m",
+        "1 / 0",
+        "ZeroDivisionError: by zero",
+    ]
+    page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_="Jupyter notebook")
+    assert page.text == unit.text
+
+
+def test_cells_in_worksheets_and_pictures_of_a_cell_are_read(sandbox, put, options):
+    sheet = {
+        "cells": [
+            {"cell_type": "heading", "level": 2, "source": "Kilns"},
+            {"cell_type": "code", "input": "heat()", "outputs": [{"output_type": "stream", "text": "1260 degrees"}]},
+        ]
+    }
+    path = put("old.ipynb", json.dumps({"worksheets": [sheet], "nbformat": 3}).encode())
+    (unit,) = decoded(sandbox, path, item(1, "old.ipynb"), options)
+    assert unit.text == "## Kilns\n\n```\nheat()\n```\n\n```\n1260 degrees\n```"
+    cell = {
+        "cell_type": "markdown",
+        "source": "![map](attachment:m.png)",
+        "attachments": {"m.png": {"image/png": PICTURE}},
+    }
+    assert sandbox.probe(put("new.ipynb", notebook(cell)), "new.ipynb").meta["attachments"] == 1
+
+
+@pytest.mark.parametrize("text", ['{"cells": 3}', '{"a": 1}', "[1]", '{"cells": [', "the siren failed"])
+def test_what_is_no_notebook_is_a_text_with_a_notice(sandbox, put, options, text):
+    path = put("a.ipynb", text.encode())
+    assert sandbox.probe(path, "a.ipynb").notices == (
+        "read as plain text: it is no Jupyter notebook, or a damaged one",
+    )
+    assert decoded(sandbox, path, item(1, "a.ipynb"), options)[0].text == text
+
+
+def test_a_comment_in_code_is_no_heading(sandbox, put):
+    path = put("a.md", b"Set it up:\n\n```sh\n# as root\nmake\n```\n\n# The `tide` tool\n")
+    assert sandbox.probe(path, "a.md").title == "The `tide` tool"

@@ -1,5 +1,5 @@
-"""Plain text, Markdown, calendars and the like in pieces of about 900 words, JSON and XML in pieces of records; JSON
-Lines with a piece a row."""
+"""Plain text, Markdown, notebooks, calendars and the like in pieces of about 900 words, JSON and XML in pieces of
+records; JSON Lines with a piece a row."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from vrag_ray.corpus.formats.calendars import read_calendar, unfolded
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.json_records import json_rows, record_text, xml_rows
 from vrag_ray.corpus.formats.named_rows import NamedRow, row_pieces, rows_in, text_tables, with_named_rows
+from vrag_ray.corpus.formats.notebook import notebook_text
 from vrag_ray.corpus.formats.references import (
     MARKDOWN_SUFFIXES,
     held_pictures,
@@ -22,6 +23,7 @@ from vrag_ray.corpus.formats.references import (
     is_held,
     picture_targets,
     struck_spans,
+    without_code,
     without_held,
 )
 from vrag_ray.corpus.formats.source import Attachment, Opening
@@ -202,7 +204,7 @@ class TextSource(SpanSource):
         super().__init__(opening, "a text file")
         is_named_so = PurePath(opening.name).suffix.lower() in MARKDOWN_SUFFIXES
         self._format = format_ = Format.MARKDOWN if format_ is Format.TEXT and is_named_so else format_
-        self._is_markdown = format_ is Format.MARKDOWN
+        self._is_markdown = format_ in (Format.MARKDOWN, Format.NOTEBOOK)
         data, self._title = opening.path.read_bytes(), ""
         if format_ is Format.CALENDAR:
             decoded, self._title = read_calendar(data)
@@ -211,6 +213,8 @@ class TextSource(SpanSource):
         # As many characters: old Macs ended lines so, and a page is cited by its places.
         self._text = LONE_RETURN.sub("\n", decoded.text)
         self._notices = [decoded.notice] if decoded.notice else []
+        if format_ is Format.NOTEBOOK:
+            self._read_notebook()
         self._lines: list[int] = []
         self._named: list[NamedRow] = []
         self._is_of_records = False
@@ -237,8 +241,8 @@ class TextSource(SpanSource):
             self._named = sorted([*tables, *divided_words(self._text, tables)], key=lambda row: row.start)
 
     def probe(self) -> Probe:
-        heading = _HEADING.search(self._text) if self._is_markdown else None
-        title = " ".join(clean(heading[1] if heading else self._title).split())[:TITLE_CHARS]
+        heading = _heading(self._text) if self._is_markdown else ""
+        title = " ".join(clean(heading or self._title).split())[:TITLE_CHARS]
         pictures = picture_targets(self._text, markdown=True) if self._is_markdown else ()
         files = tuple(target for target in pictures if not is_held(target))
         return Probe(
@@ -288,6 +292,14 @@ class TextSource(SpanSource):
             raise DecodeError("has no rows: every line is empty; put a JSON object on each, or leave it out")
         return spans
 
+    def _read_notebook(self) -> None:
+        cells = notebook_text(self._text)
+        if cells is None:
+            self._is_markdown = False
+            self._notices.append("read as plain text: it is no Jupyter notebook, or a damaged one")
+        else:
+            self._text = cells
+
     def _records(self) -> list[NamedRow]:
         """The records of JSON or XML; none of what is read as plain text, of which a notice states the reason."""
         if len(self._text) > MOST_CHARS_OF_RECORDS:
@@ -307,6 +319,12 @@ class TextSource(SpanSource):
             self._is_of_records = True
             return rows
         return []
+
+
+def _heading(text: str) -> str:
+    """The first heading of the first level of a Markdown text; in code such a line is a comment."""
+    shown = without_code(text) if "`" in text or "~" in text else text
+    return next((heading[1] for heading in _HEADING.finditer(text) if shown[heading.start()] == "#"), "")
 
 
 def _with_blanks(text: str, spans: Sequence[Span]) -> str:
