@@ -107,7 +107,7 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.XML: ".xml",
     Format.CALENDAR: ".ics .ical .vcs .vcf .vcard",
     Format.TABLE: ".csv .tsv .tab .psv",
-    Format.MAIL: ".eml .mbox",
+    Format.MAIL: ".eml .emlx .mbox .mht .mhtml",
     Format.MSG: ".msg",
     Format.HTML: ".html .htm .xhtml",
     Format.DOCX: ".docx .docm",
@@ -134,8 +134,8 @@ SUPPORTED = (
     "PDF; pictures (JPEG, PNG, WebP, TIFF, GIF, BMP, PPM, JPEG 2000, HEIC, AVIF, SVG); "
     "video (MP4, MOV, MKV, WebM, AVI, …); sound (MP3, WAV, …); "
     "DOCX, PPTX, XLSX, HTML, EPUB, MOBI, FB2, XPS, CBZ; DOC, PPT, XLS, ODT, ODP, ODS, RTF where LibreOffice is "
-    "installed; CSV and TSV; e-mail (EML, MBOX, MSG); calendars and contacts (ICS, VCF); Jupyter notebooks; .txt, .md, "
-    ".json, .jsonl, .log, .rst, .yaml, .xml, .ini, .toml and other plain text"
+    "installed; CSV and TSV; e-mail (EML, EMLX, MBOX, MSG), saved web pages (MHTML); calendars and contacts "
+    "(ICS, VCF); Jupyter notebooks; .txt, .md, .json, .jsonl, .log, .rst, .yaml, .xml, .ini, .toml and other plain text"
 )
 OFFICE_REMEDIES = {
     Format.DOC: "save it as DOCX or PDF in Word",

@@ -357,3 +357,63 @@ def test_a_damaged_line_of_base64_is_no_footer():
     head = "Content-Transfer-Encoding: base64\nContent-Type: image/png\n\n"
     (file,) = read_eml((head + "\n".join(lines)).encode()).attachments
     assert file.data == data
+
+
+SAVED = """\
+From: <Saved by Blink>
+Snapshot-Content-Location: https://bath.example/hours/
+Subject: Opening hours
+MIME-Version: 1.0
+Content-Type: multipart/related; type="text/html"; boundary="b"
+
+--b
+Content-Type: text/html
+Content-Location: https://bath.example/hours/
+Content-Transfer-Encoding: quoted-printable
+
+<html><head><link rel=3D"stylesheet" href=3D"{href}"{media}></head><body>
+<p>The bath opens at 07:15.</p><p class=3D"gone">The guard is Zo=C3=AB.</p></body></html>
+--b
+Content-Type: text/css
+{name}
+
+.gone {{ display: none; }}
+--b
+Content-Type: image/png
+Content-Location: https://bath.example/plan.png
+Content-Transfer-Encoding: base64
+
+iVBORw0KGgo=
+--b--
+"""
+
+
+@pytest.mark.parametrize(
+    ("href", "name"),
+    [
+        ("cid:css-1@mhtml.blink", "Content-ID: <css-1@mhtml.blink>"),
+        ("https://bath.example/a.css", "Content-Location: https://bath.example/a.css"),
+        ("https://bath.example/hours/a.css", "Content-Location: a.css"),
+    ],
+)
+def test_a_web_page_that_is_saved_in_one_file_is_read_as_its_style_sheets_show_it(sandbox, put, options, href, name):
+    path = put("hours.mhtml", SAVED.format(href=href, name=name, media="").encode())
+    probe = sandbox.probe(path, "hours.mhtml")
+    assert (probe.title, probe.meta["attachments"]) == ("Opening hours", 1)
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "hours.mhtml"), options)
+    assert unit.text.split("\n\n", 1)[1] == "The bath opens at 07:15."
+
+
+def test_a_style_sheet_for_print_hides_nothing_of_a_saved_page():
+    page = SAVED.format(href="cid:a", name="Content-ID: <a>", media=' media=3D"print"')
+    assert read_eml(page.encode()).body == "The bath opens at 07:15.\nThe guard is Zoë."
+
+
+def test_a_message_as_apple_mail_stores_it_is_read_without_what_is_around_it(sandbox, put, options):
+    data = message().as_bytes()
+    stored = b"%-10d\n" % len(data) + data + b'<?xml version="1.0"?><plist><dict><key>flags</key></dict></plist>'
+    path = put("4711.emlx", stored)
+    assert sandbox.probe(path, "4711.emlx").title == "Größe der Schleuse"
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "4711.emlx"), options)
+    assert unit.text.startswith("Subject: Größe der Schleuse")
+    assert unit.text.endswith("The barge is late.")

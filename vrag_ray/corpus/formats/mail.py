@@ -1,4 +1,5 @@
-"""E-mail (EML by the standard library, Outlook's MSG by olefile): head and body as a text, and what is attached.
+"""E-mail (EML by the standard library, Outlook's MSG by olefile), and web pages that are saved as one (MHTML): head and
+body as a text, and what is attached.
 
 An attached message is attached as a file of its own, so that its own attachments are found too.
 """
@@ -20,7 +21,9 @@ from email.message import EmailMessage
 from email.parser import BytesParser
 from html.parser import HTMLParser
 from io import BytesIO
+from types import MappingProxyType
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.named_rows import text_tables, with_named_rows
@@ -77,6 +80,9 @@ LEAST_OF_BASE64 = 60
 """Characters of a full line of it."""
 _FILE = re.compile(r"\s*(?:cid:\S*|[^\s.]+\.(?:png|jpe?g|gif|bmp|svg|webp))\s*$", re.IGNORECASE)
 """What programs write where an author states no words for a picture."""
+_SHEET = "text/css"
+_APPLE_SIZE = re.compile(rb"\s{0,8}(\d{1,10})[ \t]*\r?\n")
+"""The first line of a message as Apple Mail stores it (EMLX): its size in bytes. Properties follow the message."""
 _DELIVERY_STATUS = "message/delivery-status"
 _SIGNATURE = "-- "
 """The line before a signature."""
@@ -130,7 +136,10 @@ class MailSource(SpanSource):
 
 
 def read_eml(data: bytes) -> Mail:
-    """A message as it is sent. Parts without a text of their own are attachments, as are the messages of a mailbox."""
+    """A message as it is sent, or as Apple Mail stores it. Parts without a text of their own are attachments, and so are
+    the messages of a mailbox, but not the style sheets that a page is saved with."""
+    if size := _APPLE_SIZE.match(data):
+        data = data[size.end() : size.end() + int(size[1])]
     if len(messages := messages_of(data)) > 1:
         mails = [(inner, _parsed(inner)) for inner in messages]
         heads = [" - ".join(filter(None, (_header(mail, name) for name in _LISTED))) for _, mail in mails]
@@ -141,12 +150,14 @@ def read_eml(data: bytes) -> Mail:
     headers = {name: _header(message, name) for name in _HEADERS if message[name] is not None}
     plain, html = message.get_body(("plain",)), message.get_body(("html",))
     body, encoded = without_encoded(_text_of(plain) if isinstance(plain, EmailMessage) else "")
+    sheets = dict[str, str]()
     if isinstance(html, EmailMessage):
-        body = _fuller(body, *read_html(_text_of(html)))
+        sheets = _sheets_beside(message, html)
+        body = _fuller(body, *read_html(_text_of(html), sheets))
     attached = [Attachment(_plain_name(file.name), file.data) for file in encoded]
     reports: list[str] = []
     for part in _leaves(message):
-        if part is plain or part is html:
+        if part is plain or part is html or (sheets and _is_sheet(part)):
             continue
         number = len(attached) + 1
         if part.get_content_type() == "message/rfc822":
@@ -199,6 +210,27 @@ def shown_part(data: bytes) -> tuple[str, bool]:
     if not isinstance(shown, EmailMessage):
         return "", False
     return _text_of(shown), shown.get_content_type() == "text/html"
+
+
+def _is_sheet(part: EmailMessage) -> bool:
+    return part.get_content_type() == _SHEET and part.get_content_disposition() != "attachment"
+
+
+def _sheets_beside(message: EmailMessage, page: EmailMessage) -> dict[str, str]:
+    """The style sheets that ``page`` is saved with, by the addresses by which it may name them."""
+    base = _location(page)
+    sheets: dict[str, str] = {}
+    for part in filter(_is_sheet, _leaves(message)):
+        text, location = _text_of(part), _location(part)
+        if name := str(part.get("Content-ID", "")).strip().strip("<>"):
+            sheets[f"cid:{name}"] = text
+        if location:
+            sheets[location] = sheets[urljoin(base, location)] = text
+    return sheets
+
+
+def _location(part: EmailMessage) -> str:
+    return "".join(str(part.get("Content-Location", "")).split())
 
 
 def _fuller(plain: str, shown: str, beside: Sequence[str]) -> str:
@@ -381,8 +413,11 @@ def _is_unseen(tag: str, attributes: Mapping[str, str | None], style: str) -> bo
 
 
 class _Reader(HTMLParser):
-    def __init__(self) -> None:
+    """``sheets`` are the style sheets that a page may name, by their addresses."""
+
+    def __init__(self, sheets: Mapping[str, str]) -> None:
         super().__init__()
+        self._sheets = sheets
         self.parts: list[str] = []
         self.beside: list[str] = []
         """What of the parts stands for pictures, and in fields."""
@@ -400,6 +435,8 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "style" and applies(dict(attrs).get("media") or ""):
             self._sheet = []
+        if tag == "link" and self._sheets:
+            self._link(dict(attrs))
         if tag not in _VOID:
             if tag in self._unseen[:1]:
                 self._unseen.append(tag)
@@ -418,6 +455,11 @@ class _Reader(HTMLParser):
             self.parts.append("\n")
         elif tag in _APART:
             self.parts.append(" ")
+
+    def _link(self, attributes: Mapping[str, str | None]) -> None:
+        relations = (attributes.get("rel") or "").lower().split()
+        if "stylesheet" in relations and "alternate" not in relations and applies(attributes.get("media") or ""):
+            self._rules.add(self._sheets.get((attributes.get("href") or "").strip(), ""))
 
     def _enter(self, tag: str, attributes: Mapping[str, str | None]) -> None:
         style = self._rules.style_of(tag, attributes)
@@ -462,9 +504,10 @@ def text_of_html(html: str) -> str:
     return read_html(html)[0]
 
 
-def read_html(html: str) -> tuple[str, list[str]]:
-    """What a web page says, a line a block; and what of it stands for pictures, and in fields."""
-    reader = _Reader()
+def read_html(html: str, sheets: Mapping[str, str] = MappingProxyType({})) -> tuple[str, list[str]]:
+    """What a web page says, a line a block; and what of it stands for pictures, and in fields. ``sheets`` are the style
+    sheets that are saved with it, by their addresses."""
+    reader = _Reader(sheets)
     reader.feed(with_written_formulas(html))
     reader.close()
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
