@@ -98,7 +98,7 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.VIDEO: (".mp4 .m4v .mov .mkv .webm .avi .3gp .3g2 .ts .mts .m2ts .mpg .mpeg .vob .flv .ogv .wmv .asf"),
     Format.SOUND: ".mp3 .wav .m4a .m4b .ogg .oga .opus .flac .aac .wma .mka",
     Format.TEXT: (
-        ".txt .md .markdown .log .rst .adoc .org .text .yaml .yml .ini .cfg .conf .toml "
+        ".txt .md .markdown .mdown .mkd .mdx .qmd .rmd .log .rst .adoc .org .text .yaml .yml .ini .cfg .conf .toml "
         ".properties .tex .bib .srt .vtt .ass .ssa .lrc .smi"
     ),
     Format.NOTEBOOK: ".ipynb",

@@ -700,3 +700,26 @@ def test_what_is_no_notebook_is_a_text_with_a_notice(sandbox, put, options, text
 def test_a_comment_in_code_is_no_heading(sandbox, put):
     path = put("a.md", b"Set it up:\n\n```sh\n# as root\nmake\n```\n\n# The `tide` tool\n")
     assert sandbox.probe(path, "a.md").title == "The `tide` tool"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "title"),
+    [
+        ("a.md", "---\ntags: [x]\ntitle: Trip to Senja\n---\n# Day 1\n", "Trip to Senja"),
+        ("a.qmd", '---\n# settings\ntitle: "Yield: plot 9"\nauthor: T\n---\n\n## Harvest\n', "Yield: plot 9"),
+        ("a.Rmd", "+++\ntitle = 'Rain'\n+++\nText\n", "Rain"),
+        ("a.md", "---\ntitle: >\n  Folded\n---\n# Heading\n", "Heading"),
+        ("a.md", "---\n\nA rule, and below it a\ntitle: none\n", "a"),
+        ("a.md", "# Heading\n\n---\ntitle: no\n---\n", "Heading"),
+        (
+            "a.tex",
+            "\\documentclass{article}\n% \\title{Old}\n\\title[S]{Loss of {D}ykes\\thanks{X}}\n",
+            "Loss of Dykes",
+        ),
+        ("a.tex", '\\documentclass{article}\n\\title{Der K\\"onig}\n', "a"),
+        ("a.txt", "Write \\title{x} on top.", "a"),
+        ("a.org", "#+AUTHOR: Liv\n#+TITLE: Minutes of May\n* Roof\n", "Minutes of May"),
+    ],
+)
+def test_a_text_has_the_title_that_it_states_before_it(sandbox, put, name, text, title):
+    assert sandbox.probe(put(name, text.encode()), name).title == title

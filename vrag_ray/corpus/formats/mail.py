@@ -136,8 +136,8 @@ class MailSource(SpanSource):
 
 
 def read_eml(data: bytes) -> Mail:
-    """A message as it is sent, or as Apple Mail stores it. Parts without a text of their own are attachments, and so are
-    the messages of a mailbox, but not the style sheets that a page is saved with."""
+    """A message as it is sent, or as Apple Mail stores it. Parts without a text of their own are attachments, and so
+    are the messages of a mailbox, but not the style sheets that a page is saved with."""
     if size := _APPLE_SIZE.match(data):
         data = data[size.end() : size.end() + int(size[1])]
     if len(messages := messages_of(data)) > 1:

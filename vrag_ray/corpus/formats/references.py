@@ -14,7 +14,8 @@ from urllib.parse import unquote, unquote_to_bytes
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.unseen import STYLE_VALUE, leaves_unseen
 
-MARKDOWN_SUFFIXES = frozenset({".md", ".markdown"})
+MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"})
+"""The last three are texts of programs that run or lay out what is in them."""
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(`+)(?!`).{0,1000}?(?<!`)\1(?!`)", re.DOTALL)
 _STRUCK = re.compile(r"(?<![~\\A-Za-z0-9])~~(?=[^\s~])(?:(?!~~|\n[ \t]*\n).){1,1000}(?<=[^\s~\\])~~(?!~)", re.DOTALL)

@@ -42,6 +42,8 @@ MOST_CHARS_OF_RECORDS = 16 * 2**20
 TEXT_FIELDS = ("text", "content", "contents", "body", "passage")
 UID_FIELDS = ("uid", "id")
 TITLE_CHARS = 200
+HEAD_CHARS = 4096
+"""From the beginning of an Org text, in which its title stands."""
 LONGEST_META = 200
 """Characters of a value of a record that is metadata too."""
 
@@ -50,6 +52,16 @@ Span = tuple[int, int]
 _PARAGRAPH = re.compile(r"\S.*?(?=\n[ \t\r]*\n|\Z)", re.DOTALL)
 LONE_RETURN = re.compile(r"\r(?!\r*\n)")
 _HEADING = re.compile(r"^#\s+(\S.*?)\s*#*\s*$", re.MULTILINE)
+_FRONT_MATTER = re.compile(r"\s*(---|\+\+\+)[ \t]*\n(.*?)\n(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+"""What a Markdown text states of itself before it begins, in YAML or TOML."""
+_STATED_TITLE = re.compile(r"^title[ \t]*[:=][ \t]*(\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s>|\"'#][^\n]*)", re.MULTILINE)
+_TEX_TITLE = re.compile(
+    r"^[^%\n]{0,300}\\title\s{0,9}(?:\[[^\]]{0,300}\]\s{0,9})?\{((?:[^{}\\]|\\.|\{[^{}]{0,300}\}){0,600})\}",
+    re.MULTILINE,
+)
+_TEX_COMMAND = re.compile(r"\\(?:thanks|footnote)\{[^{}]*\}|\\\\|\\[A-Za-z]+\*?[ \t]*|~")
+_TEX_SIGN = re.compile(r"[{}]|\\(?=[&%$#_{}])")
+_ORG_TITLE = re.compile(r"^#\+title:[ \t]*(\S[^\n]*)", re.MULTILINE | re.IGNORECASE)
 _PAGE_END = r"(?:\s*(?:[-–(]? ?\d{1,4} ?[-–)]?\s*)?\f)"  # noqa: RUF001
 """A form feed, perhaps below the number of the page."""
 _QUOTE_MARKS = r"(?:[ \t]*>(?:[ \t]?>)*[ \t]?)?"
@@ -241,8 +253,11 @@ class TextSource(SpanSource):
             self._named = sorted([*tables, *divided_words(self._text, tables)], key=lambda row: row.start)
 
     def probe(self) -> Probe:
-        heading = _heading(self._text) if self._is_markdown else ""
-        title = " ".join(clean(heading or self._title).split())[:TITLE_CHARS]
+        if self._is_markdown:
+            stated = _title_before(self._text) or _heading(self._text)
+        else:
+            stated = _title_within(self._text) if self._format is Format.TEXT else ""
+        title = " ".join(clean(stated or self._title).split())[:TITLE_CHARS]
         pictures = picture_targets(self._text, markdown=True) if self._is_markdown else ()
         files = tuple(target for target in pictures if not is_held(target))
         return Probe(
@@ -319,6 +334,24 @@ class TextSource(SpanSource):
             self._is_of_records = True
             return rows
         return []
+
+
+def _title_before(text: str) -> str:
+    """The title that stands before a Markdown text, "" where none does."""
+    if (matter := _FRONT_MATTER.match(text)) is None or (title := _STATED_TITLE.search(matter[2])) is None:
+        return ""
+    return title[1].strip().strip("\"'")
+
+
+def _title_within(text: str) -> str:
+    """The title that a text of TeX or Org states, "" for any other."""
+    if (title := _ORG_TITLE.search(text, 0, HEAD_CHARS)) is not None:
+        return title[1]
+    if _TEX.search(text) is None or (title := _TEX_TITLE.search(text)) is None:
+        return ""
+    words = _TEX_SIGN.sub("", _TEX_COMMAND.sub(" ", title[1]))
+    # Accents are written with it, for example.
+    return "" if "\\" in words else words
 
 
 def _heading(text: str) -> str:
