@@ -91,3 +91,30 @@ def test_a_table_has_no_picture(sandbox, put, options):
     locator = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "a.csv"), options)[0].locator
     with pytest.raises(DecodeError, match="has no picture"):
         sandbox.render(path, DocumentKind.TEXT, locator, dpi=72, box=None, max_pixels=100)
+
+
+@pytest.mark.parametrize(
+    ("above", "rows"),
+    [
+        (
+            '"Account";"DE12 3456";\n"From";"2024-03-01";\n\n',
+            '"Day";"Payee";"Sum";"Note"\n4;Ulm;-87,00;a\n11;Bau;99;b\n',
+        ),
+        ("# Station: Aker\n# Height: 13 m\n# Source: MET\n", "date,temp\n1 May,-3.2\n2 May,-4.0\n"),
+        ("Readings\nGauge 4\nMarch\nApril\n", "day\tlevel\n1\t3.4\n2\t3.5\n"),
+    ],
+)
+def test_a_short_table_below_lines_that_say_what_it_is_about_is_one(above, rows):
+    dialect = dialect_of(above + rows)
+    assert dialect is not None
+    assert (len(dialect.header), dialect.body) == (
+        len(rows.split("\n")[0].split(dialect.delimiter)),
+        above.count("\n") + 1 - above.count("\n\n"),
+    )
+
+
+def test_two_lines_with_commas_below_a_note_are_no_table():
+    assert (
+        dialect_of("A note on the ferry\nthat leaves at nine\nand comes back.\nBring food, water\nand a coat, please\n")
+        is None
+    )

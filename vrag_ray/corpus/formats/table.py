@@ -25,6 +25,9 @@ LOOKED_AT = 200
 """Rows that decide which delimiter it is and where the header stands."""
 REGULAR = 0.6
 """Share of rows that have as many cells as most, below which a text is no table."""
+LEAST_BELOW, REGULAR_BELOW = 3, 0.9
+"""Rows from the header on, and the share of them that have as many cells as most, from which on a table may stand below
+lines that say what it is about, as in statements of banks and files of gauges."""
 
 _QUOTED = re.compile(r'"[^"]*"')
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
@@ -167,8 +170,7 @@ def dialect_of(text: str) -> Dialect | None:
             rows = [row for row, _ in zip(rows_of(text, delimiter), range(LOOKED_AT), strict=False)]
         except DecodeError:
             continue
-        width, count = Counter(len(row.cells) for row in rows).most_common(1)[0] if rows else (0, 0)
-        regular = count / len(rows) if rows else 0.0
+        width, regular = _regularity([len(row.cells) for row in rows])
         if width > 1 and regular >= REGULAR and (best is None or (regular, width) > best[:2]):
             best = (regular, width, delimiter, rows)
     if best is None:
@@ -181,6 +183,23 @@ def dialect_of(text: str) -> Dialect | None:
                 return Dialect(delimiter, (), number)
             return Dialect(delimiter, names, number + 1)
     return Dialect(delimiter, (), 0)
+
+
+def _regularity(widths: Sequence[int]) -> tuple[int, float]:
+    """How many cells most rows have, and the share of such rows. A table below other lines ranks behind all others."""
+    if not widths:
+        return 0, 0.0
+    counts = Counter(widths)
+    width, count = counts.most_common(1)[0]
+    if (share := count / len(widths)) >= REGULAR:
+        return width, share
+    del counts[1]
+    if not counts:
+        return width, 0.0
+    width = max(counts, key=lambda width: (counts[width], width))
+    below = widths[widths.index(width) :]
+    is_table = len(below) >= LEAST_BELOW and counts[width] >= REGULAR_BELOW * len(below)
+    return width, REGULAR if is_table else 0.0
 
 
 def _may_name(names: Sequence[str], below: Sequence[str], width: int) -> bool:
