@@ -829,6 +829,12 @@ def test_stamped_lines_are_captions(text: str, expected: list[tuple[str, float, 
         ("When was the crane Odin tested?", "Odin was tested in 2017³ at Vik.", "2017"),
         ("How many herds has the county?", "In 1926³ the county had 340² herds of deer.", "340² herds"),
         ("Who is the drummer?", "The drummer² is Stig Moe³ of Vik.", "Stig Moe"),
+        ("Who is the drummer?", "Elected: Stig Moe (drummer), Ida Ness (piper).", "Stig Moe"),
+        ("Who is the piper?", "Elected: Stig Moe (drummer), Ida Ness (piper).", "Ida Ness"),
+        ("How many plays has the theatre?", "The theatre gave plays in the season 2024/25.", ""),
+        ("How many masts has the yard?", "The masts of the yard are painted at 11 am.", ""),
+        ("What is the fee of the club?", "§ 4 Fee of the club", ""),
+        ("How old is the oldest bell?", "The oldest bell dates from 1586.", "1586"),
     ],
 )
 def test_the_shortest_answer_is_a_part_of_the_quote(question: str, quote: str, answer: str) -> None:

@@ -22,8 +22,11 @@ _NUMBER = re.compile(
     r"|[½¼¾⅓⅔⅛⅜⅝⅞])"
 )
 """A sign counts where no word or figure stands before it: ``C-19`` and ``3-5`` have none."""
-_YEAR = re.compile(rf"(?:1[5-9]|20)\d\d[{SUPERSCRIPTS}]*$")
-"""Where the question is for a quantity, a bare year is a date beside it."""
+_YEAR = re.compile(rf"(?:1[5-9]|20)\d\d(?:/\d\d)?[{SUPERSCRIPTS}]*$")
+"""Where the question is for a quantity, a bare year is a date beside it, and so is ``2024/25``."""
+_AGE = re.compile(r"\W*how old\b", re.IGNORECASE)
+_TIME_OF_DAY = re.compile(r"\d{1,2}(?:[.:]\d\d)?\s?[ap]\.?m\b", re.IGNORECASE)
+_OF_A_SECTION = re.compile(r"§\s?$")
 _CALL = re.compile(r"\+\d+ \d")
 """A telephone number, which may be "the number of" something, and is no weight or price."""
 _UNIT = re.compile(r"\s?([A-Za-zµ°€$£][\w°/²³·]*)")
@@ -35,11 +38,13 @@ _CAPITAL = "[A-Z\u0386-\u03ab\u0400-\u042f]"
 _NAME = re.compile(rf"\b{_CAPITAL}[\w'’.-]*(?: (?:(?:of|de|van|von|der|the|and) )?{_CAPITAL}[\w'’.-]*)*")  # noqa: RUF001
 _LIST_MARK = re.compile(r"\W*(?:(?:\d{1,3}(?:\.\d+)*|[A-Za-z])[.)]\s+)?[\W_]*")
 """Before the first word of an item: a capital there makes no name."""
+_ROLE = re.compile(r"\s?\(([^()]+)\)")
 _OF_TIME = frozenset(MONTHS) | frozenset(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
 """Written as names are, and of nobody."""
+EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.[\w-]+)+")
 _CONTACT_PATTERNS = {
     AnswerKind.TELEPHONE: re.compile(r"(?<![\w.,/@-])[+(]?\d(?:[ ()./\u00a0-]{0,3}\d){2,14}(?![\w@])"),
-    AnswerKind.EMAIL: re.compile(r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.[\w-]+)+"),
+    AnswerKind.EMAIL: EMAIL,
     AnswerKind.WEBSITE: re.compile(
         r"(?:https?://|www\.)[^\s<>\"'()]+[^\s<>\"'().,;:!?]"
         r"|(?<![\w.@/-])[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|edu|gov|info|io|eu)(?:/[^\s<>\"'()]*[\w/])?(?![\w@.-])"
@@ -68,10 +73,14 @@ def shortest_answer(part: Part, quote: str) -> str:
         # "Pages 312" counts where the question is for pages.
         question = stems(part.text)
         others += [range(*place.span()) for place in PLACE_NUMBERS.finditer(quote) if not stems(place[0]) & question]
+        # A year says how old a thing is.
+        is_for_an_age = _AGE.match(part.text) is not None
         numbers = [
             _with_unit(quote, number)
             for number in _NUMBER.finditer(quote)
             if not any(number.start() in span for span in others)
+            and not _TIME_OF_DAY.match(quote, number.start())
+            and not _OF_A_SECTION.search(quote, 0, number.start())
         ]
         return _nearest(
             part,
@@ -79,7 +88,7 @@ def shortest_answer(part: Part, quote: str) -> str:
             [
                 (at, text)
                 for at, text in numbers
-                if not _YEAR.match(text) and not (part.quantities and _CALL.match(text))
+                if (is_for_an_age or not _YEAR.match(text)) and not (part.quantities and _CALL.match(text))
             ],
         )
     if part.kind in _CONTACT_PATTERNS:
@@ -94,8 +103,20 @@ def shortest_answer(part: Part, quote: str) -> str:
         alone = [(at, name) for at, name in names if at > begin and len(name) > 1 and not is_function_word(name)]
         several = [(at, name) for at, name in names if " " in name]
         named = [(at, name) for at, name in sorted({*alone, *several}) if name.casefold() not in _OF_TIME]
-        return _nearest(part, quote, named)
+        return _in_role(part, quote, named) or _nearest(part, quote, named)
     return ""
+
+
+def _in_role(part: Part, quote: str, names: Sequence[tuple[int, str]]) -> str:
+    """The name behind which the question's word for a person stands in brackets: ``Lea Kern (secretary)``. "" where
+    none is."""
+    held = [
+        name
+        for at, name in names
+        if (role := _ROLE.match(quote, at + len(name))) is not None
+        and any(term.presence_in(stems(role[1])) for term in part.terms if not term.specific)
+    ]
+    return held[0] if len(held) == 1 else ""
 
 
 def _contacts(part: Part, quote: str) -> list[tuple[int, str]]:
