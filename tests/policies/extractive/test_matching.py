@@ -327,10 +327,10 @@ def best_match(question: str, text: str) -> Match:
     return matches_in(question, text)[0]
 
 
-def matches_in(question: str, text: str) -> list[Match]:
+def matches_in(question: str, text: str, title: str = "") -> list[Match]:
     (part,) = parts(question, limit=1)
     whole = PageText("d", Locator(), text, (), 0, 0)
-    seen = Sighting("s1", "d", whole.locator, PassageKind.TEXT, "", "d.txt", 1.0, text, whole)
+    seen = Sighting("s1", "d", whole.locator, PassageKind.TEXT, title, "d.txt", 1.0, text, whole)
     return matches(part, Observation("q1", question, (seen,)))
 
 
@@ -935,3 +935,39 @@ def test_the_subject_of_a_question_in_other_scripts_is_looked_for(language: str,
     whole = PageText("d", Locator(page=1), text, (), 0, 0)
     seen = Sighting("s1", "d", whole.locator, PassageKind.PAGE, "", "d.txt", 1.0, text, whole)
     assert all(match.coverage < 0.5 for match in matches(part, Observation("q1", question, (seen,))))
+
+
+@pytest.mark.parametrize(
+    ("question", "line", "answers_it"),
+    [
+        ("What is the price of the sauna at the Lagoon?", "A towel at the kiosk: 12 euros.", False),
+        ("What is the price of the sauna at the Lagoon?", "The sauna is 12 euros.", True),
+        ("What does the sauna at the Lagoon cost?", "A towel at the kiosk: 12 euros.", False),
+        ("What does the sauna at the Lagoon cost?", "The sauna is 12 euros.", True),
+        ("How many employees does the Lagoon have?", "The Lagoon has 300 lockers.", False),
+        ("How many employees does the Lagoon have?", "The Lagoon has a staff of 40.", True),
+        ("How many rooms did the storm at the Lagoon damage?", "The storm damaged 12 cabins.", True),
+        ("How high is the tower of the Lagoon?", "The Lagoon was opened in 2011.", False),
+        ("Who is the director of the Lagoon?", "The Lagoon lies near Port Marne.", False),
+        ("Who is the director of the Lagoon?", "Director: Eva Lund.", True),
+        ("What is the income of the director of the Lagoon?", "eva.lund@lagoon.example", False),
+    ],
+)
+def test_the_name_of_the_document_and_a_value_of_another_thing_are_no_answer(
+    question: str, line: str, answers_it: bool
+) -> None:
+    found = matches_in(question, f"The Lagoon\n\nOpen all year round.\n\n{line}\n\nCome by bus.", "Lagoon")
+    assert max((match.coverage for match in found if match.quote == line), default=0.0) > 0.5 or not answers_it
+    assert answers_it or all(match.coverage < 0.5 for match in found)
+
+
+def test_a_count_of_nothing_named_may_be_one_of_what_is_looked_for() -> None:
+    counts, lockers = "The Lagoon now counts 300 on its books.", "The Lagoon now has 300 lockers on the ground."
+    found = matches_in("How many employees does the Lagoon have?", f"{counts}\n\n{lockers}", "Lagoon")
+    coverage = {match.quote: match.coverage for match in found}
+    assert coverage[counts] > coverage[lockers]
+
+
+def test_a_code_in_the_first_column_is_no_number() -> None:
+    faults = table(50, 170, (0, 150, 280), ("Fault", "Sign", "Weeks"), ("E1", "lamp red", "2"), ("E2", "no lamp", "3"))
+    assert "E1" not in answers("How many faults have a red lamp?", faults)

@@ -37,8 +37,12 @@ _PERIOD = re.compile(
     rf"(?:[^\W\d]+\.? |\d{{1,2}},? )*((?:1[89]|20)\d\d)(?: ?[A-Za-z*]| ?\(\d\)|[{SUPERSCRIPTS}]{{1,2}})?"
 )
 """``2022``, ``FY 2022`` or ``December 31, 2022``, perhaps with the mark of a footnote."""
-_NO_VALUE = re.compile(rf"\d{{1,3}}[.)]|\(?000['’]?s?\)?|{MONTH}\.? \d{{1,2}},?", re.IGNORECASE)  # noqa: RUF001
-"""``3.`` before a row of a list, ``(000s)`` at the head of a column, the day of a date whose year stands below it."""
+_NO_VALUE = re.compile(
+    rf"\d{{1,3}}[.)]|(?-i:[A-Z]{{1,2}})\d{{1,4}}|\(?000['’]?s?\)?|{MONTH}\.? \d{{1,2}},?",  # noqa: RUF001
+    re.IGNORECASE,
+)
+"""``3.`` before a row of a list, a code as ``E1``, ``(000s)`` at the head of a column, the day of a date whose year
+stands below it."""
 _BESIDE_PERIODS = re.compile(r".*[^\W\d]\.? \d{1,2},?|\(\d\)")
 """``Years ended December 31,``, and the mark of a footnote."""
 

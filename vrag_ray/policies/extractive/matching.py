@@ -14,14 +14,14 @@ from vrag_ray.agent.facts import dates, figures
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.corpus.model import title_from_name
 from vrag_ray.corpus.tables import is_figure
-from vrag_ray.policies.extractive.answer_spans import shortest_answer
+from vrag_ray.policies.extractive.answer_spans import EMAIL, shortest_answer
 from vrag_ray.policies.extractive.coverage import MISSING_BELOW, MISSING_MEASURE, PRESENCE, Surroundings, Yardstick
 from vrag_ray.policies.extractive.cut_page import Columns, CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, introduces, items_below
 from vrag_ray.policies.extractive.lexicon import is_informative, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
-from vrag_ray.policies.extractive.synonyms import is_quantity
+from vrag_ray.policies.extractive.synonyms import is_quantity, without_marks
 from vrag_ray.types import Box, PageText, PassageKind
 from vrag_ray.types.file_names import names_of
 
@@ -33,6 +33,10 @@ NOT_THERE = 0.4
 """What has no telephone number, address or words of an abbreviation, where the question is for them."""
 WRONG_KIND = 0.8
 """A sentence without any number, where the question is for a number; likewise dates and names."""
+WITHOUT_FIGURES = 0.6
+"""What has no figure at all, in digits or in words, where the question is for a number."""
+NOT_SOUGHT = 0.7
+"""What has no word for the kind of thing that the question is for, or for the thing that it is for it of."""
 OTHER_QUANTITY = 0.5
 """A figure with the unit of another quantity than the question is for: "6.8 kg" is no price."""
 OTHER_SENSE = 0.7
@@ -64,6 +68,7 @@ _CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECA
 _YEARS = re.compile(r"\W*(?:(?:1[89]|20)\d\d\W*){2,}")
 """The years below a chart or above a table, and nothing else."""
 _NUMBER_OF_HEADING = re.compile(r"\s*\d+(?:\.\d+)*[.)]?\s+(?=[^\W\d])")
+_BARE_COUNT = re.compile(r"\d[\d.,' \u00a0\u202f]*")
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 
 
@@ -224,6 +229,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
         is_list = bool(items) and part.kind is AnswerKind.STATEMENT
         factor = 1.0 if moment or is_list else _fitness(part, span, answer)
         factor *= MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
+        factor *= _share_sought(part, presence, surroundings, span.stems, answer)
         factor *= TITLE_ALONE if span.stems <= surroundings.title and not all(own.values()) else 1.0
         factor *= UNTIMED if captions and caption is None else 1.0
         in_margin = place in page.parts.margins and not (part.wants_passage or part.is_contact)
@@ -282,15 +288,18 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surrou
                 # The question's word for what is looked for is none of its terms.
                 answer = _called(stem(part.kind), row, [columns.heads[at] for at in places]) or answer
             else:
-                answer = _named_by_head(part, row, shares, yardstick) or answer
+                named = _named_by_head(part, row, shares, yardstick)
+                is_of_kind = part.kind is not AnswerKind.NUMBER or any(figures(named))
+                answer = named if named and is_of_kind else answer
         factor = HEADS_ALONE if _are_heads(part, row.stems, page.parts.head_rows.get(place)) else 1.0
         factor *= MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
+        factor *= _share_sought(part, presence, surroundings, row.stems, answer)
         candidates.append(
             Match(
                 page.sighting.id,
                 row.text,
                 answer,
-                yardstick.coverage(presence) * _fitness(part, span, answer) * factor,
+                yardstick.coverage(presence) * _fitness(part, span, answer, several=filled > 1) * factor,
                 yardstick.weight(own) / (len(row.text.split()) + 6),
                 box=row.box,
                 unit=page.parts.units.get(place, "") if is_figure(answer) else "",
@@ -345,6 +354,7 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
         around = surroundings.of(crossing.aligned)
         presence = {name: max(crossing.aligned.get(name, 0.0), titled[name], around[name]) for name in titled}
         factor = MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
+        factor *= _share_sought(part, presence, surroundings, frozenset(crossing.aligned), crossing.value)
         candidates.append(
             Match(
                 page.sighting.id,
@@ -374,6 +384,27 @@ def _items(part: Part, spans: Sequence[Span], place: int) -> Sequence[Span]:
 def _lacks_measure(part: Part, presence: Mapping[str, float]) -> bool:
     """Whether the question is for a measure that stands nowhere near: "Total current assets" is no current ratio."""
     return presence.get(part.measure, 1.0) < MISSING_BELOW
+
+
+def _share_sought(
+    part: Part, presence: Mapping[str, float], surroundings: Surroundings, stems: frozenset[str], answer: str
+) -> float:
+    """Less for each thing that the question is for which stands nowhere near a candidate with ``stems`` that shares no
+    more with the question than the document's title, a kind of thing and a unit: of a sauna, a massage has no price.
+
+    What has another word of the question may have one for the thing that is no synonym here: "The fire destroyed 212
+    houses" of the buildings. A count without a noun behind it may be one of anything: "counts 3,400 on its books".
+    """
+    kind, thing = part.sought or (frozenset(), frozenset())
+    groups = (thing,) if _BARE_COUNT.fullmatch(answer) and not part.quantities else part.sought
+    lacking = sum(all(presence[name] < MISSING_BELOW for name in group) for group in groups if group)
+    if not lacking:
+        return 1.0
+    words = without_marks(stems)
+    others = surroundings.not_in_title - kind
+    if any(t.presence_in(words) for t in part.terms if t.stem in others and not t.stem.isdigit()):
+        return 1.0
+    return NOT_SOUGHT**lacking
 
 
 def _titled(page: _Page, place: int) -> dict[str, float]:
@@ -433,7 +464,9 @@ def _may_answer(span: Span, part: Part) -> bool:
 def _says_more(text: str, part: Part) -> bool:
     """Whether ``text`` holds content beyond the words of the question."""
     stems = {token for term in part.terms for token in term.stem.split()}
-    return any(stem(token) not in stems for token in tokens(text) if is_informative(token))
+    # An address of mail has a name in it, and says nothing of whom it is.
+    words = text if part.is_contact else EMAIL.sub(" ", text)
+    return any(stem(token) not in stems for token in tokens(words) if is_informative(token))
 
 
 def _is_row_of_dates(text: str) -> bool:
@@ -442,9 +475,9 @@ def _is_row_of_dates(text: str) -> bool:
     return len(days) > 1 and sum(len(date.text) for date in days) >= len(text) - text.count(" ") - text.count(",")
 
 
-def _fitness(part: Part, span: Span, answer: str) -> float:
+def _fitness(part: Part, span: Span, answer: str, *, several: bool = False) -> float:
     """Less than 1 for what does not look like an answer of the kind that is needed; 0 for a heading without any
-    figure, in digits or in words, where a number is asked for."""
+    figure, in digits or in words, where a number is asked for. ``several``: it has figures of which none is chosen."""
     if (
         part.kind is AnswerKind.NUMBER
         and not answer
@@ -459,5 +492,9 @@ def _fitness(part: Part, span: Span, answer: str) -> float:
     if any(map(is_quantity, stems(answer))) and part.quantities and part.quantities.isdisjoint(span.stems):
         return OTHER_QUANTITY
     if part.kind in (AnswerKind.NUMBER, AnswerKind.DATE, AnswerKind.NAME):
-        return 1.0 if answer else WRONG_KIND
+        # Those in digits were looked at: they are years, dates, or the question's own.
+        is_bare = (
+            part.kind is AnswerKind.NUMBER and not several and all(f.text[0].isdigit() for f in figures(span.text))
+        )
+        return 1.0 if answer else WITHOUT_FIGURES if is_bare else WRONG_KIND
     return MERE_HEADING if span.is_heading else 1.0

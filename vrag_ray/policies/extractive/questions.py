@@ -21,6 +21,7 @@ from vrag_ray.policies.extractive.lexicon import (
     tokens,
 )
 from vrag_ray.policies.extractive.other_scripts import HOW_MANY, WHEN, WHO, without_question_words
+from vrag_ray.policies.extractive.sought import sought
 from vrag_ray.policies.extractive.synonyms import marks_of_word
 from vrag_ray.types.months import MONTH
 
@@ -48,7 +49,8 @@ class Part:
     quotation and where it stands. ``pages`` are the numbers of the pages that it is about. ``sentence`` has the words
     of a part that asks nothing, in a row, "" for others. ``measure`` is the stem of the measure that is made of other
     figures, as in "the current ratio of Acme"; "" for other questions. ``quantities`` are the marks of those that the
-    question is for (``synonyms.py``), none where it is for a count or for something else. ``undivided`` is the clause
+    question is for (``synonyms.py``), none where it is for a count or for something else. ``sought`` are the
+    words for it, and for the thing that it is of (``sought.py``). ``undivided`` is the clause
     of which this is a side, where ``joined`` may as well be a single name, as "cash and cash equivalents" is. ``about``
     is the subject of the part before it, for which a pronoun of this part may stand: it is searched for, but an answer
     need not repeat it.
@@ -63,6 +65,7 @@ class Part:
     sentence: str = ""
     measure: str = ""
     quantities: frozenset[str] = frozenset()
+    sought: tuple[frozenset[str], ...] = ()
     undivided: str = ""
     joined: str = ""
     about: str = ""
@@ -208,6 +211,7 @@ _QUANTITIES = (
 _QUANTITY = re.compile(
     r"\bhow (many|much|high|large|long|old|tall|big|fast|far|wide|deep|heavy)\b|"
     r"\b(?:what|which) (percentage|share|number|amount|fraction)\b|"
+    r"^\W*(?:and\s+)?what (?:do|does|did|will|would)\b.* (cost)\b|"
     rf"\bwhat(?: (?:is|was|were|are)|['\u2019]s) (?:the |its |their )?(?:[\w-]+ ){{0,3}}?({_QUANTITIES})\b",
     re.IGNORECASE,
 )
@@ -350,16 +354,19 @@ def passage_part(text: str) -> Part:
 def part_of(text: str, *, in_moment: bool = False) -> Part:
     """A question that is not divided any more. ``in_moment``: it stands beside a question for a moment of a video."""
     measure = stem(match[1]) if (match := _MEASURE.match(text)) is not None else ""
+    # Sales are no stock turnover.
+    subject = tuple(replace(term, others=frozenset()) if term.stem == measure else term for term in _terms(text))
+    kind = _kind(text, in_moment=in_moment)
     return Part(
         text,
-        _kind(text, in_moment=in_moment),
-        # Sales are no stock turnover.
-        tuple(replace(term, others=frozenset()) if term.stem == measure else term for term in _terms(text)),
+        kind,
+        subject,
         phrases(text),
         pages=frozenset(int(page) if page else _ORDINALS.index(nth.lower()) + 1 for page, nth in _PAGE.findall(text)),
         sentence=_sentence(text),
         measure=measure,
         quantities=_quantities(text),
+        sought=sought(text, subject) if kind in (AnswerKind.NUMBER, AnswerKind.NAME) else (),
     )
 
 
