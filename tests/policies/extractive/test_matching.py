@@ -961,6 +961,16 @@ def test_the_name_of_the_document_and_a_value_of_another_thing_are_no_answer(
     assert answers_it or all(match.coverage < 0.5 for match in found)
 
 
+@pytest.mark.parametrize(
+    ("line", "is_a_time"),
+    [("Crane Odin, container quay", False), ("Crane Odin opens on request", True), ("Crane Odin runs from 3 pm", True)],
+)
+def test_what_names_no_time_is_a_poorer_answer_to_a_question_for_one(line: str, is_a_time: bool) -> None:
+    [coverage] = [match.coverage for match in matches_in("When was crane Odin inspected?", line) if match.quote == line]
+    [dated] = [match.coverage for match in matches_in("Where was crane Odin inspected?", line) if match.quote == line]
+    assert (coverage >= 0.75 * dated) == is_a_time
+
+
 def test_a_count_of_nothing_named_may_be_one_of_what_is_looked_for() -> None:
     counts, lockers = "The Lagoon now counts 300 on its books.", "The Lagoon now has 300 lockers on the ground."
     found = matches_in("How many employees does the Lagoon have?", f"{counts}\n\n{lockers}", "Lagoon")

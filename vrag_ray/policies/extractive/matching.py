@@ -36,7 +36,7 @@ WRONG_KIND = 0.8
 WITHOUT_FIGURES = 0.6
 """What has no figure at all, in digits or in words, where the question is for a number."""
 NOT_SOUGHT = 0.7
-"""What has no word for the kind of thing that the question is for, or for the thing that it is for it of."""
+"""What has no word for the kind of thing that the question is for, or for the thing that has it."""
 OTHER_QUANTITY = 0.5
 """A figure with the unit of another quantity than the question is for: "6.8 kg" is no price."""
 OTHER_SENSE = 0.7
@@ -68,6 +68,14 @@ _CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECA
 _YEARS = re.compile(r"\W*(?:(?:1[89]|20)\d\d\W*){2,}")
 """The years below a chart or above a table, and nothing else."""
 _NUMBER_OF_HEADING = re.compile(r"\s*\d+(?:\.\d+)*[.)]?\s+(?=[^\W\d])")
+_TIME_WORD = re.compile(
+    r"\b(?:after|before|until|till|since|during|while|when|once|as soon as|every|each|daily|weekly|monthly|quarterly"
+    r"|yearly|annual\w*|season\w*|spring|summer|autumn|winter|days?|weeks?|months?|years?|hours?|minutes?|cent\w+"
+    r"|decades?|noon|midnight|mornings?|evenings?|afternoons?|nights?|today|yesterday|tomorrow|immediately|later"
+    r"|earlier|always|never|last|next|recent\w*|now|(?:up)?on \w+)\b|\d\s?[ap]\.?m\b|\d[:.h]\d\d\b",
+    re.IGNORECASE,
+)
+"""Of a time that is no date: "after the harvest", "on arrival"."""
 _BARE_COUNT = re.compile(r"\d[\d.,' \u00a0\u202f]*")
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 
@@ -475,6 +483,14 @@ def _is_row_of_dates(text: str) -> bool:
     return len(days) > 1 and sum(len(date.text) for date in days) >= len(text) - text.count(" ") - text.count(",")
 
 
+def _is_bare(part: Part, span: Span, several: bool) -> bool:
+    """Whether ``span``, of which nothing was chosen, has no figure or time of the kind that is needed."""
+    if part.kind is AnswerKind.DATE:
+        return _TIME_WORD.search(span.text) is None
+    # Figures in digits were looked at: they are years, dates, or the question's own.
+    return part.kind is AnswerKind.NUMBER and not several and all(f.text[0].isdigit() for f in figures(span.text))
+
+
 def _fitness(part: Part, span: Span, answer: str, *, several: bool = False) -> float:
     """Less than 1 for what does not look like an answer of the kind that is needed; 0 for a heading without any
     figure, in digits or in words, where a number is asked for. ``several``: it has figures of which none is chosen."""
@@ -492,9 +508,5 @@ def _fitness(part: Part, span: Span, answer: str, *, several: bool = False) -> f
     if any(map(is_quantity, stems(answer))) and part.quantities and part.quantities.isdisjoint(span.stems):
         return OTHER_QUANTITY
     if part.kind in (AnswerKind.NUMBER, AnswerKind.DATE, AnswerKind.NAME):
-        # Those in digits were looked at: they are years, dates, or the question's own.
-        is_bare = (
-            part.kind is AnswerKind.NUMBER and not several and all(f.text[0].isdigit() for f in figures(span.text))
-        )
-        return 1.0 if answer else WITHOUT_FIGURES if is_bare else WRONG_KIND
+        return 1.0 if answer else WITHOUT_FIGURES if _is_bare(part, span, several) else WRONG_KIND
     return MERE_HEADING if span.is_heading else 1.0

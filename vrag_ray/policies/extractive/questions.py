@@ -50,7 +50,7 @@ class Part:
     of a part that asks nothing, in a row, "" for others. ``measure`` is the stem of the measure that is made of other
     figures, as in "the current ratio of Acme"; "" for other questions. ``quantities`` are the marks of those that the
     question is for (``synonyms.py``), none where it is for a count or for something else. ``sought`` are the
-    words for it, and for the thing that it is of (``sought.py``). ``undivided`` is the clause
+    words for it, and for the thing that has it (``sought.py``). ``undivided`` is the clause
     of which this is a side, where ``joined`` may as well be a single name, as "cash and cash equivalents" is. ``about``
     is the subject of the part before it, for which a pronoun of this part may stand: it is searched for, but an answer
     need not repeat it.

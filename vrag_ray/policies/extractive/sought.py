@@ -36,9 +36,9 @@ _PATTERNS = tuple(
 
 
 def sought(question: str, terms: Sequence[Term]) -> tuple[frozenset[str], ...]:
-    """Two groups of stems of ``terms``: words for the kind of thing that the question is for, and the word for the
-    thing that it is for it of. Either may be empty, and names are in none: they count by themselves. No groups where
-    the question is of another form."""
+    """Two groups of stems of ``terms``: the words for the kind of thing that the question is for (a price), and the
+    word for the thing that has it (a sauna). Either may be empty, and names are in none: they count by themselves. No
+    groups where the question is of another form."""
     match = next((match for pattern in _PATTERNS if (match := pattern.match(question)) is not None), None)
     return tuple(_groups(match, terms)) if match is not None else ()
 
