@@ -196,11 +196,26 @@ def open_document(kind: str, body: str, *, files: Sequence[tuple[str, bytes]] = 
     return buffer.getvalue()
 
 
-def compound(*names: str, inside: Sequence[str] = ()) -> bytes:
-    """A compound file of Microsoft's with empty streams of these names; those of ``inside`` lie in a folder."""
+_LEAST_STREAM = 4096
+
+
+def compound(
+    *names: str, inside: Sequence[str] = (), folder: str = "ObjectPool", contents: Mapping[str, bytes] | None = None
+) -> bytes:
+    """A compound file of Microsoft's with streams of these names; those of ``inside`` lie in ``folder``.
+
+    Streams are empty but for ``contents``, which are padded with zeros to the least that stands outside of the stream
+    of small ones.
+    """
     entries = [("Root Entry", 5, 1), *((name, 2, _NO_ENTRY) for name in names)]
     if inside:
-        entries += [("ObjectPool", 1, len(entries) + 1), *((name, 2, _NO_ENTRY) for name in inside)]
+        entries += [(folder, 1, len(entries) + 1), *((name, 2, _NO_ENTRY) for name in inside)]
+    padded = {name: data.ljust(_LEAST_STREAM, b"\0") for name, data in (contents or {}).items()}
+    sectors = -(-len(entries) * 128 // 512)
+    starts, free = {}, 1 + sectors
+    for name, data in padded.items():
+        starts[name] = free
+        free += -(-len(data) // 512)
     top = len(names) + 1 + bool(inside)
     directory = b""
     for number, (name, kind, child) in enumerate(entries):
@@ -210,14 +225,16 @@ def compound(*names: str, inside: Sequence[str] = ()) -> bytes:
         directory += struct.pack(
             "<64sHBBIII16sIQQIQ",
             coded, len(coded), kind, 1, _NO_ENTRY, _NO_ENTRY if is_last else number + 1, child, b"", 0, 0, 0,
-            _LAST, 0,
+            starts.get(name, _LAST), len(padded.get(name, b"")),
         )  # fmt: skip
-    sectors = -(-len(directory) // 512)
     directory = directory.ljust(sectors * 512, b"\0")
     table = [_FAT, *(n + 2 for n in range(sectors - 1)), _LAST]
+    for data in padded.values():
+        table += [*range(len(table) + 1, len(table) + -(-len(data) // 512)), _LAST]
     fat = struct.pack("<128I", *table, *[_FREE] * (128 - len(table)))
     header = struct.pack(
         "<8s16sHHHHH6sIIIIIIIIII",
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"", 0x3E, 3, 0xFFFE, 9, 6, b"", 0, 1, 1, 0, 4096, _LAST, 0, _LAST, 0, 0,
     )  # fmt: skip
-    return header + struct.pack("<108I", *[_FREE] * 108) + fat + directory
+    streams = b"".join(data.ljust(-(-len(data) // 512) * 512, b"\0") for data in padded.values())
+    return header + struct.pack("<108I", *[_FREE] * 108) + fat + directory + streams

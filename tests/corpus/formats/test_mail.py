@@ -1,12 +1,16 @@
 import base64
 import binascii
+import struct
+from collections.abc import Mapping
 from email.message import EmailMessage
 
 import pymupdf
 import pytest
 
 from tests.support.documents import decoded
-from vrag_ray.corpus.formats.mail import read_eml, text_of_html
+from tests.support.office import compound
+from vrag_ray.corpus.formats.mail import read_eml, read_msg
+from vrag_ray.corpus.formats.web_text import text_of_html
 from vrag_ray.corpus.model import WorkItem
 from vrag_ray.types import DocumentKind
 
@@ -417,3 +421,30 @@ def test_a_message_as_apple_mail_stores_it_is_read_without_what_is_around_it(san
     (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "4711.emlx"), options)
     assert unit.text.startswith("Subject: Größe der Schleuse")
     assert unit.text.endswith("The barge is late.")
+
+
+def outlook(body: Mapping[str, bytes], attached: Mapping[str, bytes] | None = None) -> bytes:
+    """A message as Outlook saves it, with streams by the tags of their properties, perhaps with an attachment."""
+    sent = struct.pack("<32xIIQ", 0x00390040, 0, 133_600_000_000_000_000)
+    own = {f"__substg1.0_{tag}": data for tag, data in body.items()} | {"__properties_version1.0": sent}
+    held = {f"__substg1.0_{tag}": data for tag, data in (attached or {}).items()}
+    folder = "__attach_version1.0_#00000000"
+    return compound(*own, inside=list(held), folder=folder, contents=own | held)
+
+
+SUBJECT = {"0037001F": "Crane 2".encode("utf-16-le"), "0C1A001F": "Harbour workshop".encode("utf-16-le")}
+
+
+def test_a_message_of_outlook_is_read_with_its_attachment():
+    body = SUBJECT | {"1000001F": "Inspected in June.\r\n".encode("utf-16-le")}
+    mail = read_msg(outlook(body, {"3707001F": "sheet.txt".encode("utf-16-le"), "37010102": b"rope worn"}))
+    assert (mail.headers["Subject"], mail.headers["From"]) == ("Crane 2", "Harbour workshop")
+    assert mail.headers["Date"] == "2024-05-12 15:06 UTC"
+    assert mail.body == "Inspected in June."
+    [attachment] = mail.attachments
+    assert (attachment.name, attachment.data.rstrip(b"\0")) == ("sheet.txt", b"rope worn")
+
+
+def test_a_message_of_outlook_without_plain_words_is_read_from_its_web_page():
+    page = b"<p>Inspected in <b>June</b>.</p><p style='display:none'>Hidden</p>".ljust(4096)
+    assert read_msg(outlook(SUBJECT | {"10130102": page})).body == "Inspected in June."

@@ -3,8 +3,8 @@ import re
 import pytest
 
 from tests.support.documents import decoded
-from vrag_ray.corpus.formats.mail import text_of_html
 from vrag_ray.corpus.formats.web_formulas import formula_text, with_written_formulas
+from vrag_ray.corpus.formats.web_text import text_of_html
 from vrag_ray.corpus.model import WorkItem
 from vrag_ray.types import DocumentKind
 

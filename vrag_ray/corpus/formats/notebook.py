@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from html import unescape
 from typing import TypeAlias
+
+from vrag_ray.corpus.formats.web_text import text_of_html
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
@@ -14,9 +15,6 @@ _PICTURES = {"image/png": "png", "image/jpeg": "jpeg", "png": "png", "jpeg": "jp
 """Pictures of an output by their names in it; the short names are those of notebooks before 2015."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 """What colours an output in a terminal."""
-_UNSEEN = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|(?<=>)\s*\n\s*(?=<)", re.IGNORECASE | re.DOTALL)
-_BLOCK_END = re.compile(r"</(?:caption|div|h[1-6]|li|p|pre|tr)\s*>|<br\b[^>]{0,200}>|(?=<p[\s>])", re.IGNORECASE)
-_TAG = re.compile(r"<[^<>]{1,2000}>")
 _BLANKS = re.compile(r"\s+")
 
 
@@ -75,16 +73,10 @@ def _output(output: dict[str, Json]) -> Iterator[str]:
         # Of a picture the plain form is the name of its class.
         yield "" if pictures else _fenced(_ESCAPES.sub("", plain))
     elif page := _joined(data.get("text/html", data.get("html"))):
-        yield _fenced(_words_of_page(page))
+        yield _fenced(text_of_html(page))
     else:
         yield _joined(data.get("text/latex", data.get("latex")))
     yield from pictures
-
-
-def _words_of_page(page: str) -> str:
-    """The words of an output that is written as a web page alone, a line a block or row of a table."""
-    text = unescape(_TAG.sub(" ", _BLOCK_END.sub("\n", _UNSEEN.sub(" ", page))))
-    return "\n".join(filter(None, (" ".join(line.split()) for line in text.split("\n"))))
 
 
 def _with_pictures(source: str, attachments: Json) -> str:

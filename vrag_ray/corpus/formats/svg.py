@@ -11,9 +11,9 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
-from vrag_ray.corpus.formats.mail import text_of_html
 from vrag_ray.corpus.formats.unseen import hides, states_visible
 from vrag_ray.corpus.formats.web_sheets import PlainRules, applies
+from vrag_ray.corpus.formats.web_text import text_of_html
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _XML = "http://www.w3.org/XML/1998/namespace"

@@ -493,7 +493,8 @@ def _is_bare(part: Part, span: Span, several: bool) -> bool:
 
 def _fitness(part: Part, span: Span, answer: str, *, several: bool = False) -> float:
     """Less than 1 for what does not look like an answer of the kind that is needed; 0 for a heading without any
-    figure, in digits or in words, where a number is asked for. ``several``: it has figures of which none is chosen."""
+    figure, in digits or in words, where the question is for a number. ``several``: it has figures of which none is
+    chosen."""
     if (
         part.kind is AnswerKind.NUMBER
         and not answer

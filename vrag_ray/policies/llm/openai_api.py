@@ -145,11 +145,11 @@ class OpenAiModel:
         from pydantic_core import to_json
 
         fields = self._fields(request, await self._constraint_for(request))
+        # Pictures make bodies of megabytes. Encoding one would hold every other run up: it is left to a thread.
+        fields["messages"] = await asyncio.to_thread(wire_messages, self._messages(request))
         renamed: list[str] = []
         patient_until = time.monotonic() + self._config.timeout_s
         while True:
-            # Pictures make bodies of megabytes. Encoding one would hold every other run up: it is left to a thread.
-            fields["messages"] = await asyncio.to_thread(wire_messages, self._messages(request))
             sent, dropped = self._sent_fields.fitted(fields)
             body = await asyncio.to_thread(to_json, sent)
             try:
@@ -171,6 +171,8 @@ class OpenAiModel:
                     raise
                 logger.warning("%s refuses a part of the request: %s", self._name, refusal.words)
                 renamed.extend(learnt)
+                if self._sent_fields.no_calls and has_calls(request.messages):
+                    fields["messages"] = await asyncio.to_thread(wire_messages, self._messages(request))
             else:
                 refused = self._sent_fields.no_calls if has_calls(request.messages) else ""
                 in_text = (calls_notice(self._config.model, refused),) if refused else ()

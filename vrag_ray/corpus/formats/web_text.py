@@ -1,0 +1,148 @@
+"""What a web page or an element of it says, as plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from types import MappingProxyType
+
+from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, states_size, states_visible, strikes
+from vrag_ray.corpus.formats.web_formulas import with_written_formulas
+from vrag_ray.corpus.formats.web_gaps import CONTROLS
+from vrag_ray.corpus.formats.web_parts import words_of_element
+from vrag_ray.corpus.formats.web_sheets import PlainRules, applies
+from vrag_ray.types.superscripts import superscript
+
+_BLOCK_TAGS = """
+address article aside blockquote br caption center dd details div dl dt figure footer form h1 h2 h3 h4 h5 h6 header hr
+legend li main nav ol p pre section summary table tr ul
+"""
+_BLOCKS = frozenset(_BLOCK_TAGS.split())
+_APART = frozenset(("td", "th", *CONTROLS))
+_VOID = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
+_CELL_TAGS = frozenset(("td", "th"))
+_ENDED_BY = {
+    "td": _CELL_TAGS,
+    "th": _CELL_TAGS,
+    "tr": _CELL_TAGS | {"tr"},
+    **{tag: frozenset((tag,)) for tag in ("p", "li", "option")},
+}
+"""Which open elements end where one of that tag begins."""
+_SUPERSCRIPT_TAG = "sup"
+_UNSEEN = frozenset(("head", "script", "style", "title", "template", "rp", "rt", "rtc"))
+_FILE = re.compile(r"\s*(?:cid:\S*|[^\s.]+\.(?:png|jpe?g|gif|bmp|svg|webp))\s*$", re.IGNORECASE)
+"""What programs write where an author states no words for a picture."""
+
+
+def _is_unseen(tag: str, attributes: Mapping[str, str | None], style: str) -> bool:
+    return (
+        tag in _UNSEEN
+        or tag in STRUCK_TAGS
+        or "hidden" in attributes
+        or (tag == "dialog" and "open" not in attributes)
+        or hides(style)
+        or strikes(style)
+    )
+
+
+class _Reader(HTMLParser):
+    """``sheets`` are the style sheets that a page may name, by their addresses."""
+
+    def __init__(self, sheets: Mapping[str, str]) -> None:
+        super().__init__()
+        self._sheets = sheets
+        self.parts: list[str] = []
+        self.beside: list[str] = []
+        """What of the parts stands for pictures, and in fields."""
+        self._rules = PlainRules()
+        self._sheet: list[str] | None = None
+        """What has been read of the open style sheet."""
+        self._unseen: list[str] = []
+        """The open element that is not seen, and elements of the same name in it."""
+        self._open: list[tuple[str, bool, bool]] = []
+        """The open elements, whether they are invisible, and whether their type has no size: what stands in them may
+        state otherwise."""
+        self._superscripts = 0
+        """Open ``sup`` elements."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "style" and applies(dict(attrs).get("media") or ""):
+            self._sheet = []
+        if tag == "link" and self._sheets:
+            self._link(dict(attrs))
+        if tag not in _VOID:
+            if tag in self._unseen[:1]:
+                self._unseen.append(tag)
+            elif not self._unseen:
+                self._enter(tag, dict(attrs))
+        elif not self._unseen and (words := words_of_element(tag, dict(reversed(attrs)))) and not _FILE.match(words):
+            style = self._rules.style_of(tag, dict(attrs))
+            around = bool(self._open) and any(self._open[-1][1:])
+            is_unseen = _is_unseen(tag, dict(attrs), style) or states_size(style) is False
+            is_invisible = around if (visible := states_visible(style)) is None else not visible
+            if not is_unseen and not is_invisible:
+                self.parts.append(f" {words} ")
+                self.beside.append(words)
+        self._superscripts += tag == _SUPERSCRIPT_TAG
+        if tag in _BLOCKS:
+            self.parts.append("\n")
+        elif tag in _APART:
+            self.parts.append(" ")
+
+    def _link(self, attributes: Mapping[str, str | None]) -> None:
+        relations = (attributes.get("rel") or "").lower().split()
+        if "stylesheet" in relations and "alternate" not in relations and applies(attributes.get("media") or ""):
+            self._rules.add(self._sheets.get((attributes.get("href") or "").strip(), ""))
+
+    def _enter(self, tag: str, attributes: Mapping[str, str | None]) -> None:
+        style = self._rules.style_of(tag, attributes)
+        if _is_unseen(tag, attributes, style):
+            self._unseen.append(tag)
+            return
+        while self._open and self._open[-1][0] in _ENDED_BY.get(tag, ()):
+            self._open.pop()
+        _, is_invisible, is_small = self._open[-1] if self._open else ("", False, False)
+        if (visible := states_visible(style)) is not None:
+            is_invisible = not visible
+        if (readable := states_size(style)) is not None:
+            is_small = not readable
+        self._open.append((tag, is_invisible, is_small))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "style" and self._sheet is not None:
+            self._rules.add("".join(self._sheet))
+            self._sheet = None
+        if tag in self._unseen[:1]:
+            self._unseen.pop()
+        elif not self._unseen:
+            at = next((at for at in reversed(range(len(self._open))) if self._open[at][0] == tag), len(self._open))
+            del self._open[at:]
+        self._superscripts -= tag == _SUPERSCRIPT_TAG and self._superscripts > 0
+        if tag in _BLOCKS:
+            self.parts.append("\n")
+        elif tag in CONTROLS:
+            self.parts.append(" ")
+
+    def handle_data(self, data: str) -> None:
+        if self._sheet is not None:
+            self._sheet.append(data)
+        elif not self._unseen and not (self._open and any(self._open[-1][1:])):
+            follows = bool(self.parts) and not self.parts[-1][-1:].isspace()
+            text = superscript(data) if self._superscripts and follows else data
+            self.parts.append(" ".join(text.split(" ")).replace("\n", " "))
+
+
+def text_of_html(html: str) -> str:
+    """What a web page says, a line a block."""
+    return read_html(html)[0]
+
+
+def read_html(html: str, sheets: Mapping[str, str] = MappingProxyType({})) -> tuple[str, list[str]]:
+    """What a web page says, a line a block; and what of it stands for pictures, and in fields. ``sheets`` are the style
+    sheets that are saved with it, by their addresses."""
+    reader = _Reader(sheets)
+    reader.feed(with_written_formulas(html))
+    reader.close()
+    lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
+    return "\n".join(line for line in lines if line), reader.beside
