@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from html import escape, unescape
 
-import pymupdf
-
 from vrag_ray.corpus.formats.references import is_held
 from vrag_ray.corpus.formats.unseen import STYLE_VALUE, TAG, seen_drawing
 
@@ -97,6 +95,9 @@ def _drawings(html: str) -> Iterator[tuple[int, int]]:
 
 def _lines_of(drawing: str) -> list[str]:
     """The words of a drawing as lines, from top to bottom."""
+    # The child that reads plain texts imports this module and needs no MuPDF before a notebook has a drawing.
+    import pymupdf
+
     try:
         with pymupdf.open(stream=seen_drawing(drawing).encode("utf-8", "replace"), filetype="svg") as document:
             blocks = document[0].get_text("dict")["blocks"] if document.page_count else []
