@@ -60,6 +60,13 @@ def test_a_public_host_without_keys_is_refused_at_start():
         Security.from_environment(ServingConfig(host=host), {})
 
 
+@pytest.mark.parametrize("auth", [None, Auth.OPEN, Auth.LOOPBACK])
+def test_a_variable_of_keys_without_a_key_is_refused_on_any_host(auth: Auth | None):
+    with pytest.raises(VragError, match="VRAG_API_KEYS is set and has no key in it"):
+        Security.from_environment(ServingConfig(auth=auth), {"VRAG_API_KEYS": " , "})
+    assert not Security.from_environment(ServingConfig(auth=auth), {"VRAG_API_KEYS": ""}).key_digests
+
+
 def test_a_service_without_keys_is_refused_behind_a_haproxy_that_others_can_reach():
     """HAProxy hands every request on from a loopback address, whatever it came from."""
     keyless = Security.from_environment(ServingConfig(), {})

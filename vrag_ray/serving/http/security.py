@@ -58,10 +58,17 @@ class Security:
         """Read ``VRAG_API_KEYS`` (comma separated).
 
         ``callers_own`` says whether the environment is that of the shell that starts the service; where it may not be,
-        a service without keys must be requested. Raises VragError where nothing would protect the service.
+        a service without keys must be requested. Raises VragError where nothing would protect the service, and where
+        the variable holds separators alone.
         """
         text = (os.environ if environment is None else environment).get(KEYS_VARIABLE, "")
         keys = [key.strip() for key in text.split(",") if key.strip()]
+        if text and not keys:
+            # A template whose secret is missing: its author does not expect an open service.
+            raise VragError(
+                f"{KEYS_VARIABLE} is set and has no key in it: put one or more keys there, separated by commas, or "
+                "unset it"
+            )
         if not keys:
             _check_keyless(config, callers_own=callers_own)
         return cls(tuple(_digest(key) for key in keys), config.auth is Auth.OPEN, frozenset(config.cors_origins))
