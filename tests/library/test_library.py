@@ -107,6 +107,18 @@ async def test_what_was_added_or_deleted_a_moment_ago_is_seen_by_all_who_ask_now
         library.close()
 
 
+async def test_of_two_deletions_at_once_the_second_finds_no_document(tmp_path: Path):
+    root = tmp_path / "c"
+    doc_id = add(root, "a.pdf", material.pdf())
+    library = library_of(root)
+    try:
+        results = await asyncio.gather(library.delete(doc_id), library.delete(doc_id), return_exceptions=True)
+    finally:
+        library.close()
+    assert sorted(type(result) for result in results if not isinstance(result, str)) == [NotFoundError]
+    assert Collection.open(root).version == 2
+
+
 async def test_documents_of_a_collection_are_read_while_another_is_not_where_it_should_be(tmp_path: Path) -> None:
     gone, here = tmp_path / "gone", tmp_path / "here"
     doc_id = add(here, "a.pdf", material.pdf())

@@ -38,7 +38,7 @@ from vrag_ray.index.storage.space_writer import SpaceWriter
 from vrag_ray.index.storage.spaces import space_table
 from vrag_ray.index.storage.texts_before_spaces import COLUMNS, as_space_rows, other_copies, text_space_of, where_of
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, write_version
-from vrag_ray.types import TEXT, Document, PassageKind, VragError
+from vrag_ray.types import TEXT, Document, NotFoundError, PassageKind, VragError
 
 if TYPE_CHECKING:
     import lance
@@ -223,7 +223,13 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             self._sealer.seal("documents.lance")
 
     def delete(self, *doc_ids: str) -> None:
-        """Remove documents and their passages. Their blobs stay for older versions."""
+        """Remove documents and their passages. Their blobs stay for older versions.
+
+        Raises NotFoundError, and removes none, where one is not there: another process may have removed it meanwhile.
+        """
+        for doc_id in doc_ids:
+            if doc_id not in self.documents:
+                raise NotFoundError(f"document {doc_id} is not in {self.files.root}: it was removed a moment ago")
         self._delete(doc_ids)
 
     def unit_notices(self, doc_id: str) -> tuple[dict[int, list[str]], set[Holds]]:
