@@ -71,10 +71,10 @@ class EventLog:
         if self._on_disk:
             try:
                 self._write(event.model_dump_json())
-            except OSError:
+            except OSError as error:
                 # No later line either: what follows a torn one is never read.
                 self._on_disk = False
-                log.exception("the run log %s cannot be written; the run goes on in memory", self._path.name)
+                log.warning("the run log %s cannot be written (%s); the run goes on in memory", self._path.name, error)
         self._events.append(event)
         self._wake()
 

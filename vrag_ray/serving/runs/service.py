@@ -218,8 +218,8 @@ class RunService:
         summary = with_changes(live.summary, update)
         try:
             await self._store.save(StoredRun(summary=summary, record=record))
-        except OSError:
-            log.exception("run %s cannot be kept", summary.run_id)
+        except OSError as error:
+            log.warning("run %s cannot be stored and is forgotten when it ends: %s", summary.run_id, error)
             self._store.discard(summary.run_id)
         live.log.append(last)
         live.log.close()
