@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
 from vrag_ray.serving.http.security import Security
+from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.portable_settings import absolute_settings, with_endpoint_key
 from vrag_ray.signals import signals_held
 from vrag_ray.types import VragError
@@ -28,6 +29,8 @@ MODEL_READY_WITHIN_S = 1800.0
 LOADED_READY_WITHIN_S = 5.0
 """Of parts that have loaded what they could: what is not ready then could not be loaded."""
 NOTICE_EVERY_S = 30.0
+RUNS_END_WITHIN_S = 5.0
+"""When the service stops."""
 SERVE_STARTS = 3
 
 
@@ -106,7 +109,8 @@ def start_serving(
     with listening_socket(host, settings.serving.port if port is None else port) as probe:
         chosen = int(probe.getsockname()[1])
     owns_ray = not ray.is_initialized()
-    service = LocalService(f"http://{_reachable(host)}:{chosen}", partial(_stop_serve, owns_ray))
+    runs = ServingPaths.of(settings).runs
+    service = LocalService(f"http://{_reachable(host)}:{chosen}", partial(_stop_serve, owns_ray, runs))
     if not owns_ray:
         _require_port_of_serve(chosen)
     try:
@@ -228,15 +232,22 @@ def _last_line(text: str) -> str:
     return lines[-1].strip() if lines else "no reason given"
 
 
-def _stop_serve(owns_ray: bool) -> None:
+def _stop_serve(owns_ray: bool, runs: Path) -> None:
+    """``runs`` is the folder of runs: those under way are cancelled and stored first, so that their streams end with an
+    event. Serve would wait for them and then cut them off."""
     import ray
 
     from vrag_ray.cluster import stop_ray
+    from vrag_ray.serving.runs.store import end_runs
 
     with signals_held():
         if ray.is_initialized():
             from ray import serve
 
+            try:
+                end_runs(runs, RUNS_END_WITHIN_S)
+            except OSError as error:
+                logger.warning("the runs under way are not ended before the service stops: %s", error)
             serve.shutdown()
         if owns_ray:
             stop_ray()

@@ -19,7 +19,7 @@ from vrag_ray.serving.errors import ConflictError, NotReadyError
 from vrag_ray.serving.owners import Owners
 from vrag_ray.serving.runs.event_log import EventLog, LogTail
 from vrag_ray.serving.runs.service import RunService
-from vrag_ray.serving.runs.store import RunStore
+from vrag_ray.serving.runs.store import RunStore, end_runs
 from vrag_ray.types import NotFoundError
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +47,10 @@ class Replica(RunService):
         async for events in self.read(run_id, -1):
             if events[-1].seq >= seq:
                 return
+
+
+def names(folder: Path, pattern: str) -> list[str]:
+    return [path.name for path in folder.glob(pattern)]
 
 
 @pytest.fixture
@@ -101,6 +105,23 @@ async def test_any_replica_ends_a_run(pair: tuple[Replica, Replica]):
     assert not ended.live
     assert RunRecord.model_validate_json(ended.body).status is RunStatus.CANCELLED
     assert (await owner.seen(ID))[-1][1] == "error"
+
+
+async def test_all_runs_of_all_replicas_end_when_the_service_stops(pair: tuple[Replica, Replica], tmp_path: Path):
+    ids = [replica.start(RunRequest(question="what?", run_id=f"run-of-{n}-here")) for n, replica in enumerate(pair)]
+    readers = [asyncio.create_task(replica.seen(run_id)) for replica, run_id in zip(pair, ids, strict=True)]
+    await asyncio.to_thread(end_runs, tmp_path, HANGS_AFTER_S)
+    assert [(await reader)[-1][1] for reader in readers] == ["error", "error"]
+    assert [run.status for run in pair[0].list(9).runs] == ["cancelled", "cancelled"]
+    assert not names(tmp_path, "*.end")
+
+
+async def test_a_run_that_nobody_runs_does_not_hold_up_the_stop(tmp_path: Path):
+    log = EventLog(tmp_path / f"{ID}.events", RunSummary(run_id=ID, question="?", agent="", status="", started_at=""))
+    log.close()
+    end_runs(tmp_path, 0.0)
+    end_runs(tmp_path / "missing", HANGS_AFTER_S)
+    assert names(tmp_path, "*") == [f"{ID}.events"]
 
 
 async def test_the_run_of_a_replica_that_is_gone_is_closed_for_its_readers(tmp_path: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -250,6 +251,21 @@ class RunStore:
 
     def _end_path(self, run_id: str) -> Path:
         return self._folder / f"{run_id}.end"
+
+
+def end_runs(folder: Path, within_s: float) -> None:
+    """Have the replicas end every run whose log is in ``folder``, and wait until their ends are stored, no longer than
+    ``within_s``. Blocking."""
+    ends = {path: path.with_suffix(".end") for path in folder.glob("*.events")}
+    deadline = time.monotonic() + within_s
+    try:
+        for end in ends.values():
+            end.touch()
+        while any(path.exists() for path in ends) and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+    finally:
+        for end in ends.values():
+            end.unlink(missing_ok=True)
 
 
 def bare_record(summary: RunSummary, status: RunStatus, events: tuple[Event, ...], error: str) -> RunRecord:
