@@ -53,7 +53,7 @@ from vrag_ray.corpus.formats.pdf_text import (
     is_plausible,
     read_page,
     readable_form,
-    text_with_superscripts,
+    text_as_seen,
 )
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
 from vrag_ray.corpus.model import (
@@ -525,7 +525,7 @@ class PdfSource:
             (
                 max(span["size"] for span in line["spans"]),
                 line["dir"],
-                readable_form(text_with_superscripts(line)),
+                readable_form(text_as_seen(line)),
                 line["bbox"],
             )
             for block in layer.extractDICT()["blocks"]

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from vrag_ray.corpus.formats.pdf_fields import is_in, place_values, shown_fields, struck_boxes, without_passwords
 from vrag_ray.corpus.formats.pdf_ink import shown
 from vrag_ray.corpus.formats.pdf_objects import fonts_without_letters, undecoded_pictures
+from vrag_ray.corpus.formats.symbol_fonts import signs_of
 from vrag_ray.corpus.formats.unseen import struck_notice
 from vrag_ray.corpus.line_numbers import without_line_numbers
 from vrag_ray.corpus.model import UNREADABLE, TextLine, clean, letters_in
@@ -220,7 +221,7 @@ class PageRead:
 
 @dataclass(slots=True, eq=False)
 class _Line:
-    """A line of the text layer: its words, the raw characters that MuPDF gave for them, and the font of the first."""
+    """A line of the text layer: its words, the characters that MuPDF gave for them, and the font of the first."""
 
     words: list[Word]
     raw: str
@@ -386,7 +387,7 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
         turn = (turn_of(line["dir"]) + int(page.rotation)) % 360 if line is not None else 0
         visible = _Line([], "", str(line["spans"][0]["font"]) if line is not None and line["spans"] else "")
         reached, back = float("-inf"), False
-        drawn, written = _with_superscripts(line["spans"], line["dir"]) if line is not None else ("", "")
+        drawn, written = _as_seen(line["spans"], line["dir"]) if line is not None else ("", "")
         at = 0
         for x0, y0, x1, y1, raw, *_ in group:
             back, reached = back or x0 < reached - 1, max(reached, x1)
@@ -406,7 +407,7 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
             for word in _without_bullet(Word(text, box, turn)):
                 looks.append(_look(word, line["spans"] if line is not None else (), (x0 + x1) / 2, (y0 + y1) / 2))
                 visible.words.append(word)
-            visible.raw += f"{raw} "
+            visible.raw += f"{form} "
         if visible.words:
             lines.append(visible)
             places.append(line["bbox"] if line is not None else (0.0, 0.0, 0.0, 0.0))
@@ -438,6 +439,7 @@ class TypeSpan(TypedDict):
 
     text: str
     size: float
+    font: str
     origin: tuple[float, float]
 
 
@@ -448,16 +450,18 @@ class TypeLine(TypedDict):
     dir: tuple[float, float]
 
 
-def _with_superscripts(spans: Sequence[TypeSpan], direction: tuple[float, float]) -> tuple[str, str]:
-    """The characters of a line, and the same with superscript digits where digits stand higher than others.
+def _as_seen(spans: Sequence[TypeSpan], direction: tuple[float, float]) -> tuple[str, str]:
+    """The characters of a line, and the same with superscript digits where digits stand higher than others, and signs
+    where a font has signs in the places of letters.
 
-    Empty where none is: most lines are of one size, and are not looked at closely. Digits that stand by themselves stay
-    what they are, as the number of a note in front of it, and so do those in brackets, which keep them apart.
+    Empty where they are the same: most lines are of one size, and are not looked at closely. Digits that stand by
+    themselves stay what they are, as the number of a note in front of it, and so do those in brackets, which keep them
+    apart.
     """
-    if len(spans) < 2:
+    if not spans:
         return "", ""
     texts = [span["text"] for span in spans]
-    written = list(texts)
+    written = [signs_of(span["font"], text) for span, text in zip(spans, texts, strict=True)]
     ground = spans[0]
     for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
         if number and _is_superscript(span, ground, direction):
@@ -471,7 +475,7 @@ def _with_superscripts(spans: Sequence[TypeSpan], direction: tuple[float, float]
         stands_alone = not before.strip() and (number + 1 == len(spans) or not texts[number + 1][:1].strip())
         is_in_brackets = before in ("[", "(") or text.lstrip().startswith(("[", "("))
         if not (stands_alone or is_in_brackets) and (before or _is_superscript(span, other, direction)):
-            written[number] = superscript(text)
+            written[number] = superscript(written[number])
     return ("".join(texts), "".join(written)) if written != texts else ("", "")
 
 
@@ -484,9 +488,9 @@ def _is_superscript(span: TypeSpan, beside: TypeSpan, direction: tuple[float, fl
     return LEAST_RISE * size <= rise <= MOST_RISE * size and span["size"] <= SUPERSCRIPT_SIZE * size
 
 
-def text_with_superscripts(line: TypeLine) -> str:
-    """The characters of a line that MuPDF gives, with its superscript digits as such."""
-    return _with_superscripts(line["spans"], line["dir"])[1] or "".join(span["text"] for span in line["spans"])
+def text_as_seen(line: TypeLine) -> str:
+    """The characters of a line that MuPDF gives, with its superscript digits and signs as such."""
+    return _as_seen(line["spans"], line["dir"])[1] or "".join(span["text"] for span in line["spans"])
 
 
 def _with_columns(lines: list[_Line]) -> list[_Line]:

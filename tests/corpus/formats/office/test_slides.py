@@ -161,6 +161,19 @@ def test_text_below_an_opaque_shape_of_a_slide_is_left_out(tmp_path, above, hidd
     assert words_and_hidden(tmp_path, above + below, related)[1] == 0
 
 
+@pytest.mark.parametrize(
+    ("run", "text", "read"),
+    [
+        ('<a:sym typeface="Wingdings"/>', "Level 3 \uf0e0 Level 4", "Level 3 → Level 4"),
+        ('<a:latin typeface="Wingdings"/>', "ü", "✓"),
+        ('<a:latin typeface="Arial"/><a:sym typeface="Symbol"/>', "5 \uf06dm", "5 μm"),
+        ('<a:latin typeface="Arial"/>', "ü", "ü"),
+    ],
+)
+def test_runs_in_a_font_of_signs_are_read_as_signs(tmp_path, run, text, read):
+    assert words_and_hidden(tmp_path, shape(text, 0, 0, run=run)) == (read, 0)
+
+
 def test_paragraphs_keep_their_level_and_their_number(tmp_path):
     number = '<a:buAutoNum type="arabicPeriod"/>'
     steps = ((0, number, "dredge"), (1, "", "slowly"), (0, number, "pave"), (1, number, "the quay"))

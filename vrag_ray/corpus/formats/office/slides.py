@@ -29,6 +29,7 @@ from vrag_ray.corpus.formats.office.parts import (
     xml_of,
 )
 from vrag_ray.corpus.formats.office.slide_places import pair_of, placed_shapes, unseen_texts
+from vrag_ray.corpus.formats.symbol_fonts import PRIVATE_USE, signs_of
 from vrag_ray.corpus.formats.unseen import seen_slide
 
 MOST_SLIDES = 2_000
@@ -98,7 +99,7 @@ def slide_page(archive: zipfile.ZipFile, slide: Slide, title: str) -> tuple[str,
     names = frozenset(archive.namelist())
     xml, unseen, struck = seen_slide(xml_of(archive, slide.part))
     relations = relations_of(archive, slide.part, names)
-    tree = tree_of(xml)
+    tree = _with_signs(tree_of(xml))
     out_of_sight = unseen_texts(tree, slide.size, relations)
     unseen += sum(len((text.text or "").split()) for shape in out_of_sight for text in every(shape, "t"))
     shapes = [shape for shape, _ in placed_shapes(tree) if not any(shape is other for other in out_of_sight)]
@@ -109,6 +110,21 @@ def slide_page(archive: zipfile.ZipFile, slide: Slide, title: str) -> tuple[str,
     # The footer stands first in some files, and the title last.
     body = "".join(markup for _, markup in sorted(marked, key=lambda shape: shape[0]))
     return page_markup(body, title), unseen, struck
+
+
+def _with_signs(tree: ElementTree.Element) -> ElementTree.Element:
+    """``tree``, whose runs in a font of signs have those signs as their text now: PowerPoint writes "==>" so."""
+    for run in every(tree, "r"):
+        styles = child(run, "rPr")
+        latin, symbol = (
+            element.get("typeface", "") if element is not None else ""
+            for element in (child(styles, "latin"), child(styles, "sym"))
+        )
+        for text in every(run, "t") if latin or symbol else ():
+            signs = signs_of(latin, text.text or "")
+            # The font of symbols draws what is in private use, and no letter.
+            text.text = "".join(signs_of(symbol, sign) if sign >= PRIVATE_USE else sign for sign in signs)
+    return tree
 
 
 def _pictures(archive: zipfile.ZipFile, shapes: Sequence[ElementTree.Element], relations: dict[str, str]) -> str:
@@ -124,7 +140,7 @@ def _notes(archive: zipfile.ZipFile, slide: str, names: frozenset[str]) -> str:
     """The speaker's notes of a slide, a line a paragraph; its own number, which stands in them too, is left out."""
     for target in relations_of(archive, slide, names).values():
         if "/notesSlides/" in f"/{target}" and target in names:
-            paragraphs = every(tree_of(xml_of(archive, target)), "p")
+            paragraphs = every(_with_signs(tree_of(xml_of(archive, target))), "p")
             lines = ("".join(text.text or "" for text in every(paragraph, "t")) for paragraph in paragraphs)
             return "\n".join(line for line in lines if line.strip() and not line.strip().isdigit())
     return ""
