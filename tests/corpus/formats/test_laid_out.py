@@ -156,6 +156,7 @@ def test_a_long_line_of_set_text_is_not_cut_at_the_edge_of_the_page(sandbox, put
 @pytest.mark.parametrize(
     ("page", "lines"),
     [
+        ("<p>Open: <span style='font-family:Wingdings'>o</span> yes</p>", ["Open: ☐ yes"]),
         ("<p>a<button>b</button><button>c</button>d</p>", ["a b c d"]),
         ("<p>a<select><option>b</option><option>c</option></select>d<textarea>e</textarea>f</p>", ["a b c d e f"]),
         ("<details><summary>a</summary>b</details><center>c</center>d", ["a", "b", "c", "d"]),

@@ -13,7 +13,6 @@ from PIL import Image
 
 from vrag_ray.agent.citations import _lines_of
 from vrag_ray.corpus.formats.pdf_text import PageRead, is_plausible, read_page
-from vrag_ray.corpus.formats.symbol_fonts import signs_of
 from vrag_ray.corpus.ocr import OcrText
 from vrag_ray.policies.extractive.layout import sentences
 from vrag_ray.types import Box, Locator, PageText, Word, joined
@@ -217,20 +216,6 @@ def test_a_font_of_signs_is_read_as_its_signs(font: str, letters: str, signs: st
         },
     )
     assert read(page_of(box)).text.splitlines()[1] == f"The company is large: Yes {signs}"
-
-
-@pytest.mark.parametrize(
-    ("font", "text", "signs"),
-    [
-        ("SymbolMT", "\uf0b7 5 \uf06dm \uf0b3 4", "• 5 μm ≥ 4"),
-        ("Wingdings", "\uf0e0 ✓ \uf020", "→ ✓ \uf020"),
-        ("Symbol", "αβ", "αβ"),
-        ("Symbola", "\uf0b7", "\uf0b7"),
-        ("FontAwesome", "\uf055", "\uf055"),
-    ],
-)
-def test_codes_for_private_use_are_signs_in_the_fonts_that_have_them(font: str, text: str, signs: str) -> None:
-    assert signs_of(font, text) == signs
 
 
 def test_an_initial_over_several_lines_begins_its_word() -> None:

@@ -28,6 +28,7 @@ from vrag_ray.corpus.formats.office.workbook import HEAD, LONG, MOST_CELLS, shee
 from vrag_ray.corpus.formats.references import held_pictures, is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.svg import plain_drawing
+from vrag_ray.corpus.formats.symbol_fonts import with_written_signs
 from vrag_ray.corpus.formats.unseen import (
     SHEET,
     STRUCK_TAGS,
@@ -152,7 +153,7 @@ def _markup(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
     data, notice = markup_in_utf8(path.read_bytes())
     notices = [notice] if notice else []
     if format_ is not Format.FB2:
-        markup = with_written_formulas(data.decode("utf-8", "replace"))
+        markup = with_written_signs(with_written_formulas(data.decode("utf-8", "replace")))
         if format_ is Format.HTML:
             markup = with_gaps(with_drawn_colours(seen_page(for_screen(with_drawn_parts(markup)))))
         else:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from types import MappingProxyType
 
+from vrag_ray.corpus.formats.symbol_fonts import with_written_signs
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, states_size, states_visible, strikes
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import CONTROLS
@@ -142,7 +143,7 @@ def read_html(html: str, sheets: Mapping[str, str] = MappingProxyType({})) -> tu
     """What a web page says, a line a block; and what of it stands for pictures, and in fields. ``sheets`` are the style
     sheets that are saved with it, by their addresses."""
     reader = _Reader(sheets)
-    reader.feed(with_written_formulas(html))
+    reader.feed(with_written_signs(with_written_formulas(html)))
     reader.close()
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
     return "\n".join(line for line in lines if line), reader.beside
