@@ -221,6 +221,23 @@ SIDE_BY_SIDE = f"<table><tr {{row}}><td {{cell}}>{2 * f'<p>{SECRET}</p>'}<td {{c
             ),
         ),
         ("", f'<p style="position:absolute;left:-9999px">{SECRET}</p>'),
+        *(
+            ("", f'<p style="{style}">{SECRET}</p>')
+            for style in (
+                "clip-path:inset(50%)",
+                "clip-path: inset(0 100% 0 0 round 4px)",
+                "clip-path:circle(0 at 50% 50%)",
+                "clip-path:polygon(0 0, 0 0, 0px 0)",
+                "transform:scale(0)",
+                "transform: rotate(3deg) scaleY(0)",
+                "transform:scale(1, 0)",
+                "scale:0",
+                "filter:blur(2px) opacity(0%)",
+                "content-visibility:hidden",
+                "position:fixed;transform:translateX(-9999px)",
+            )
+        ),
+        ("<style>.x { clip-path: inset(100%) }</style>", f'<p class="x">{SECRET}</p>'),
         ("", f"<noscript>{SECRET}</noscript>"),
         ("", f"<dialog id=open><p>{SECRET}</p></dialog>"),
         ("", f'<div style="overflow:hidden; max-height: 0px">{SECRET}</div>'),
@@ -254,7 +271,27 @@ def test_what_shows_itself_in_what_is_hidden_is_read(tmp_path: Path, head: str, 
     assert read(tmp_path / "a", page, Format.HTML)[0] == SEEN
 
 
-@pytest.mark.parametrize("style", ["font-size:0.8em", "opacity:0.05", "font-size:10px", "left:-5px", "display:flex"])
+@pytest.mark.parametrize(
+    "style",
+    [
+        "font-size:0.8em",
+        "opacity:0.05",
+        "font-size:10px",
+        "left:-5px",
+        "display:flex",
+        "transform:scale(0.5)",
+        "transform:scale(1)",
+        "scale:0.9",
+        "clip-path:inset(0)",
+        "clip-path:inset(0 50% 0 0)",
+        "clip-path:circle(50%)",
+        "clip-path:polygon(0 0, 100% 0, 100% 100%)",
+        "filter:opacity(.5)",
+        "transform:translateX(-50%)",
+        "transform:scale(0);animation:grow 1s forwards",
+        "content-visibility:auto",
+    ],
+)
 def test_small_and_faint_type_is_not_hidden(style: str) -> None:
     assert not hides(style)
 

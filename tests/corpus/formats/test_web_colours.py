@@ -48,6 +48,8 @@ def words(html: str, tmp_path: Path) -> str:
         f"<div style='background:hsla(0,0%,0%,0)'>{HEAD}</div>",
         f"<div style='background:linear-gradient(rgba(0,0,0,.6),rgba(0,0,0,.6)),url(a.png);color:#fff'>{HEAD}</div>",
         f"<h1 style='color:transparent;background-clip:text;background-image:linear-gradient(red,blue)'>{HEAD}</h1>",
+        f"<style>.c{{background:linear-gradient(red,blue);-webkit-background-clip:text;"
+        f"-webkit-text-fill-color:transparent}}</style><h1 class=c>{HEAD}</h1>",
         f"<style>.c{{-webkit-background-clip:text}}.t{{color:transparent}}.g{{background:linear-gradient(#808080,#000)}}"
         f"</style><h1 class='c t g'>{HEAD}</h1>",
         f'<body bgcolor="#000033" text="#ffffff"><p>{HEAD}</p></body>',

@@ -43,14 +43,37 @@ _OUTLINE_OF_TEXT = re.compile(r"<a:ln\b[^>]*?(?:/>|(?<!/)>.*?</a:ln>)", re.DOTAL
 _NO_FILL = re.compile(r"<a:noFill\s*/>|<a:solidFill>(?:(?!</a:solidFill>).)*<a:alpha val=\"0%?\"\s*/>", re.DOTALL)
 _SIZE_ON_SLIDE = re.compile(r"\bsz=\"(\d+)\"")
 _LINES_OF_SLIDE = re.compile(r"<a:t>([^<]*)</a:t>")
+_NOUGHT = r"(?:0+(?:\.0*)?|\.0+)(?:%|[a-z]+)?"
 _NOTHING = re.compile(
-    r"""display\s*:\s*none
+    rf"""display\s*:\s*none
+    | content-visibility\s*:\s*hidden
     | clip\s*:\s*rect\(\s*[01](?:px)?[,\s]+[01](?:px)?[,\s]+[01](?:px)?[,\s]+[01](?:px)?\s*\)
-    | (?:left|top|right|text-indent|margin-left)\s*:\s*-\d{4,}(?:px|pt)
+    | (?:left|top|right|text-indent|margin-left)\s*:\s*-\d{{4,}}(?:px|pt)
+    | clip-path\s*:\s*(?:
+        circle\(\s*{_NOUGHT}\s*(?:at\b|\)) | ellipse\(\s*{_NOUGHT}\s
+        | polygon\((?:\s*{_NOUGHT}\s+{_NOUGHT}\s*,)*\s*{_NOUGHT}\s+{_NOUGHT}\s*\)
+    )
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 _NO_OPACITY = re.compile(r"(?:^|[;\s])opacity\s*:\s*0*\.?0+%?\s*(?:!|;|$)", re.IGNORECASE)
+_NO_AREA = re.compile(
+    rf"""(?:^|[;\s])(?:
+        (?:-webkit-)?transform\s*:[^;]*\bscale(?:
+            (?:3d|X|Y)?\(\s*{_NOUGHT}\s*[,)] | (?:3d)?\(\s*[\d.]+\s*,\s*{_NOUGHT}\s*[,)]
+        )
+        | (?:-webkit-)?transform\s*:[^;]*\btranslate(?:3d|X|Y)?\(\s*-(?:\d{{4,}}p[xt]|\d{{3,}}v[wh])
+        | scale\s*:\s*{_NOUGHT}\s*(?:!|;|$)
+        | (?:-webkit-)?filter\s*:[^;]*\bopacity\(\s*{_NOUGHT}\s*\)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Drawn as a point, outside of the window or without ink, from where an animation may bring it in."""
+_INSET = re.compile(r"clip-path\s*:\s*inset\(([^)]*)\)", re.IGNORECASE)
+_PERCENT = re.compile(r"\d{1,4}(?:\.\d{1,9})?%")
+_WHOLE = 100.0
+_SIDES_OF = {1: (0, 0, 0, 0), 2: (0, 1, 0, 1), 3: (0, 1, 2, 1), 4: (0, 1, 2, 3)}
+"""Which of so many values hold for the top, the right, the bottom and the left."""
 _FADES_IN = re.compile(r"(?:^|[;\s])(?:-webkit-)?animation(?:-name)?\s*:\s*(?!none\b)\w", re.IGNORECASE)
 _VISIBILITY = re.compile(r"(?:^|[;\s])visibility\s*:\s*(hidden|collapse|visible)\b", re.IGNORECASE)
 _SIZE_STATED = re.compile(
@@ -91,9 +114,21 @@ def hides(style: str) -> bool:
     whatever stands in it."""
     return bool(
         _NOTHING.search(style)
-        or (_NO_OPACITY.search(style) and not _FADES_IN.search(style))
+        or ((_NO_OPACITY.search(style) or _NO_AREA.search(style)) and not _FADES_IN.search(style))
+        or ((inset := _INSET.search(style)) is not None and _cuts_off_all(inset[1]))
         or (_FLAT.search(style) and _CLIPS.search(style) and "padding" not in style)
     )
+
+
+def _cuts_off_all(insets: str) -> bool:
+    """Whether an element is wholly cut off by insets from its sides, as style sheets state them: ``50%``, ``0 100% 0
+    0``, with ``round`` and radii behind them."""
+    stated = insets.lower().split("round")[0].split()
+    shares = [float(inset[:-1]) if _PERCENT.fullmatch(inset) else 0.0 for inset in stated]
+    if len(shares) not in _SIDES_OF:
+        return False
+    top, right, bottom, left = (shares[stated_at] for stated_at in _SIDES_OF[len(shares)])
+    return top + bottom >= _WHOLE or left + right >= _WHOLE
 
 
 def states_visible(style: str) -> bool | None:

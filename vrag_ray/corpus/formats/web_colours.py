@@ -31,7 +31,7 @@ _COLOUR = re.compile(r"#[0-9a-f]{3,8}\b|rgba?\([^)]*\)|\b[a-z]{3,20}\b", re.IGNO
 _FAINT = re.compile(r"rgba?\([^)]*[,/]\s*(?:0?\.[0-4]\d*|0|[0-4]?\d%)\s*\)|#\w{6}[0-7]\w\b", re.IGNORECASE)
 _BY_GROUND = re.compile(r"\bbackground-clip\s*:\s*text\b", re.IGNORECASE)
 """Letters are filled by their ground, which is drawn nowhere else."""
-_CLEAR = re.compile(r"(?:^|[;\s])color\s*:\s*(?:transparent\b|#0{8}\b|#0{4}\b)", re.IGNORECASE)
+_CLEAR = re.compile(r"(?:^|[;\s])(?:-webkit-text-fill-)?color\s*:\s*(?:transparent\b|#0{8}\b|#0{4}\b)", re.IGNORECASE)
 _CLASS = re.compile(r"\bclass\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
 _LAST_CLASS = re.compile(r"\.([\w-]+)\s*$")
 _GROUP = re.compile(r"\b(?:thead|tbody|tfoot)(?=\s*(?:,|$))")
@@ -104,7 +104,8 @@ def _classes_with(declared: re.Pattern[str], html: str) -> frozenset[str]:
 
 
 def _lettered(*, is_clear: bool) -> str:
-    return "background-color:transparent" + f";color:{MIDDLE_GREY}" * is_clear
+    fill = f";color:{MIDDLE_GREY};-webkit-text-fill-color:{MIDDLE_GREY}"
+    return "background-color:transparent" + fill * is_clear
 
 
 def _declared(tag: str, attributes: str) -> list[str]:
