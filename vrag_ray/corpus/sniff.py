@@ -42,6 +42,8 @@ class Format(StrEnum):
     XML = "XML"
     CALENDAR = "calendar or contacts"
     """By its name alone."""
+    SUBTITLES = "subtitles"
+    """By its name alone."""
     TABLE = "table"
     MAIL = "e-mail"
     MSG = "Outlook message"
@@ -76,7 +78,11 @@ PICTURES = frozenset(
         Format.HEIF, Format.AVIF,
     )
 )  # fmt: skip
-PLAIN_TEXTS = frozenset((Format.TEXT, Format.NOTEBOOK, Format.JSON, Format.JSON_LINES, Format.XML, Format.CALENDAR))
+PLAIN_TEXTS = frozenset(
+    (
+        Format.TEXT, Format.NOTEBOOK, Format.JSON, Format.JSON_LINES, Format.XML, Format.CALENDAR, Format.SUBTITLES,
+    )
+)  # fmt: skip
 TEXTS = PLAIN_TEXTS | {Format.TABLE, Format.MAIL, Format.MSG}
 REFLOWED = frozenset(
     (Format.HTML, Format.DOCX, Format.PPTX, Format.XLSX, Format.EPUB, Format.MOBI, Format.FB2)
@@ -99,13 +105,14 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.SOUND: ".mp3 .wav .m4a .m4b .ogg .oga .opus .flac .aac .wma .mka",
     Format.TEXT: (
         ".txt .md .markdown .mdown .mkd .mdx .qmd .rmd .log .rst .adoc .org .text .yaml .yml .ini .cfg .conf .toml "
-        ".properties .tex .bib .srt .vtt .ass .ssa .lrc .smi"
+        ".properties .tex .bib"
     ),
     Format.NOTEBOOK: ".ipynb",
     Format.JSON: ".json .geojson",
     Format.JSON_LINES: ".jsonl .ndjson",
     Format.XML: ".xml",
     Format.CALENDAR: ".ics .ical .vcs .vcf .vcard",
+    Format.SUBTITLES: ".srt .vtt .sbv .ass .ssa .lrc .smi",
     Format.TABLE: ".csv .tsv .tab .psv",
     Format.MAIL: ".eml .emlx .mbox .mht .mhtml",
     Format.MSG: ".msg",
@@ -135,7 +142,8 @@ SUPPORTED = (
     "video (MP4, MOV, MKV, WebM, AVI, …); sound (MP3, WAV, …); "
     "DOCX, PPTX, XLSX, HTML, EPUB, MOBI, FB2, XPS, CBZ; DOC, PPT, XLS, ODT, ODP, ODS, RTF where LibreOffice is "
     "installed; CSV and TSV; e-mail (EML, EMLX, MBOX, MSG), saved web pages (MHTML); calendars and contacts "
-    "(ICS, VCF); Jupyter notebooks; .txt, .md, .json, .jsonl, .log, .rst, .yaml, .xml, .ini, .toml and other plain text"
+    "(ICS, VCF); subtitles (SRT, VTT, …); Jupyter notebooks; .txt, .md, .json, .jsonl, .log, .rst, .yaml, .xml, .ini, "
+    ".toml and other plain text"
 )
 OFFICE_REMEDIES = {
     Format.DOC: "save it as DOCX or PDF in Word",

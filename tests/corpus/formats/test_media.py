@@ -25,7 +25,7 @@ from vrag_ray.corpus.formats.media.changes import still_stretches
 from vrag_ray.corpus.formats.media.clock import duration_of, open_container
 from vrag_ray.corpus.formats.media.frames import FrameReader
 from vrag_ray.corpus.formats.media.speech import RATE, Speech, sound_of, transcribed
-from vrag_ray.corpus.formats.media.subtitles import read_sidecar, read_tracks
+from vrag_ray.corpus.formats.media.subtitles import read_sidecar, read_tracks, transcript
 from vrag_ray.corpus.formats.source import Opening, damage
 from vrag_ray.corpus.formats.video import VideoSource, covering
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, Sidecar
@@ -411,6 +411,41 @@ def test_lines_that_roll_up_are_read_once_and_without_the_times_of_their_words(t
         (8.0, 9.0, "and starts"),
         (20.0, 21.0, "and starts"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (ROLLING.replace("~", " "), "[0:00:01] the pump stands still until nine and starts\n\n[0:00:20] and starts"),
+        (
+            "WEBVTT\n\na1/3-0\n00:00:03.100 --> 00:00:06.000\n<v Hanne Roald>The dam holds.</v>\n\n"
+            "a1/4-0\n00:00:06.000 --> 00:00:08.000\n<v Hanne Roald>It is <b>old</b>.</v>\n\n"
+            "a1/5-0\n01:00:09.000 --> 01:00:11.000\n<v Per Vik>Who\nsays so?</v>\n",
+            "[0:00:03] Hanne Roald: The dam holds. It is old.\n\n[1:00:09] Per Vik: Who says so?",
+        ),
+        (
+            "0:00:01.000,0:00:04.000\nThe pilot is Tone\n\n0:00:04.000,0:00:08.000\nRask.\n",
+            "[0:00:01] The pilot is Tone Rask.",
+        ),
+        (
+            "1\n00:00:01,000 --> 00:00:02,000\n- Is it <i>open</i>?\n\n2\n00:00:02,000 --> 00:00:03,000\n- No.\n",
+            "[0:00:01] - Is it open?\n\n[0:00:02] - No.",
+        ),
+        ("[Events]\nDialogue: 0,0:01:02.50,0:01:03.00,,,0,0,0,,{\\an8}At nine", "[0:01:02] At nine"),
+        ("[ti:Song]\n[00:01.00]The ferry sails", "[0:00:01] The ferry sails"),
+        ("<SAMI><SYNC Start=1000><P>Pump<SYNC Start=2000></SAMI>", "[0:00:01] Pump"),
+        ("Welcome aboard", ""),
+    ],
+    ids=["rolling", "voices", "SBV", "turns", "ASS", "lyrics", "SAMI", "none"],
+)
+def test_captions_without_their_film_are_read_as_what_is_said(text: str, shown: str) -> None:
+    assert transcript(text) == shown
+
+
+def test_long_speech_is_parted_at_the_end_of_a_sentence() -> None:
+    cues = [f"00:{at:02}:00 --> 00:{at + 1:02}:00\n{at}: {'The pump runs and ' * 5}\nit stands." for at in range(1, 9)]
+    parts = transcript("\n\n".join(cues)).split("\n\n")
+    assert [part[:9] for part in parts] == ["[0:01:00]", "[0:04:00]", "[0:07:00]"]
 
 
 SAMI = """<SAMI><BODY>

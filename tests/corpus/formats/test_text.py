@@ -62,6 +62,18 @@ def test_broken_lines_of_a_calendar_under_another_name_are_whole(sandbox, put, o
     assert page.text == unit.text
 
 
+def test_captions_without_a_film_are_cited_by_the_characters_of_what_is_said(sandbox, put, options):
+    data = b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Per Vik>The dam\n\n00:02.000 --> 00:03.000\nholds.\n"
+    path = put("talk.vtt", data)
+    assert sandbox.probe(path, "talk.vtt").meta == {"format": "subtitles"}
+    (unit,) = decoded(sandbox, path, item(1, "talk.vtt"), options)
+    assert unit.text == "[0:00:01] Per Vik: The dam holds."
+    page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_="subtitles")
+    assert page.text == unit.text
+    notices = sandbox.probe(put("b.srt", b"no times"), "b.srt").notices
+    assert notices == ("read as plain text: it has no caption with a time",)
+
+
 def test_a_text_is_refused_by_its_size_before_it_is_read(put):
     path = put("a.txt", b"x" * (2**20 + 1))
     refusal = (

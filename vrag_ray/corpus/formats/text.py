@@ -1,5 +1,5 @@
-"""Plain text, Markdown, notebooks, calendars and the like in pieces of about 900 words, JSON and XML in pieces of
-records; JSON Lines with a piece a row."""
+"""Plain text, Markdown, notebooks, calendars, captions and the like in pieces of about 900 words, JSON and XML in
+pieces of records; JSON Lines with a piece a row."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 from vrag_ray.corpus.formats.calendars import read_calendar, unfolded
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.json_records import json_rows, record_text, xml_rows
+from vrag_ray.corpus.formats.media.subtitles import transcript
 from vrag_ray.corpus.formats.named_rows import NamedRow, row_pieces, rows_in, text_tables, with_named_rows
 from vrag_ray.corpus.formats.notebook import notebook_text
 from vrag_ray.corpus.formats.references import (
@@ -227,6 +228,8 @@ class TextSource(SpanSource):
         self._notices = [decoded.notice] if decoded.notice else []
         if format_ is Format.NOTEBOOK:
             self._read_notebook()
+        if format_ is Format.SUBTITLES:
+            self._read_captions()
         self._lines: list[int] = []
         self._named: list[NamedRow] = []
         self._is_of_records = False
@@ -314,6 +317,12 @@ class TextSource(SpanSource):
             self._notices.append("read as plain text: it is no Jupyter notebook, or a damaged one")
         else:
             self._text = cells
+
+    def _read_captions(self) -> None:
+        words = transcript(self._text)
+        if not words:
+            self._notices.append("read as plain text: it has no caption with a time")
+        self._text = words or self._text
 
     def _records(self) -> list[NamedRow]:
         """The records of JSON or XML; none of what is read as plain text, of which a notice states the reason."""

@@ -1,5 +1,5 @@
-"""Captions: the tracks inside a media file (mov_text, SubRip, ASS, WebVTT), and files beside it (.srt, .vtt, .ass,
-.lrc, .smi)."""
+"""Captions: the tracks inside a media file (mov_text, SubRip, ASS, WebVTT), and files beside it or without it (.srt,
+.vtt, .sbv, .ass, .lrc, .smi)."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ _READING = re.compile(r"<rt\b[^>]*>.*?(?:</rt>|(?=</ruby>)|$)", re.IGNORECASE | 
 """How the word before it is pronounced."""
 _STYLING = re.compile(r"\{[^}]*\}|</?[A-Za-z][^>]*>|<(?:\d+:)?\d+:\d+[.,]\d+>")
 """With the times of words in WebVTT."""
+_VOICE = re.compile(r"<v(?:\.[\w.-]*)?[ \t]+([^<>\n]{1,80})>", re.IGNORECASE)
+"""Who speaks the words behind it, in WebVTT."""
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
 _DRAWING = re.compile(r"\{[^}]*\\p[1-9]")
 _LINE_END = re.compile(r"\\[Nn]|\n")
@@ -37,6 +39,8 @@ _BREAKS = re.compile(r"\\h|\s+")
 _TIME = r"(-?)(?:(\d+)[ \t]*:[ \t]*)?(\d{1,2})[ \t]*:[ \t]*(\d{1,2})(?:[ \t]*[.,:][ \t]*(\d{1,9}))?"
 """As players read it: with blanks inside, and without thousandths or with a colon before them."""
 _ARROW = re.compile(rf"\s*{_TIME}\s*[-\u2013\u2014][-\u2013\u2014 ]*>\s*{_TIME}(?!\d)")
+_COMMA = re.compile(r"^(\d+:\d\d:\d\d\.\d{3}),(?=\d+:\d\d:\d\d\.\d{3}\s*$)", re.MULTILINE)
+"""In place of an arrow, in the SBV of YouTube."""
 _NUMBER = re.compile(r"\s*\d+\s*")
 _CLOCK = re.compile(rf"\s*{_TIME}\s*")
 _SECTION = re.compile(r"\s*\[(.*)\]\s*")
@@ -48,6 +52,14 @@ _SYNC = re.compile(
 )
 _PARAGRAPH = re.compile(r"<P\b(?:[^>]*?\bClass\s*=\s*[\"']?([\w-]+))?[^>]*>", re.IGNORECASE)
 _LINE_BREAK = re.compile(r"<br\b[^>]*>", re.IGNORECASE)
+_SPEAKER = re.compile(r"([^\W\d_][^\s:]*(?: [^\s:]+){0,4}): (?=\S)")
+_TURN = re.compile(r"(?:[-\u2013\u2014] ?|>> ?)(?=\S)")
+"""Before the words of another speaker."""
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")  # noqa: RUF001
+LONGEST_PAUSE = 4.0
+"""Seconds of silence within a paragraph of a transcript."""
+PARAGRAPH_WORDS = 60
+"""From which on the end of a sentence ends a paragraph of a transcript."""
 LAST_SECONDS = 10.0
 """How long a caption stays that nothing follows, in kinds that state no ends."""
 _FIELDS: tuple[str, ...] = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
@@ -101,14 +113,41 @@ def read_sidecar(path: Path, name: str, film: str) -> Track:
         decoded = decode_text(path.read_bytes())
     except DecodeError as error:
         raise DecodeError(f"the subtitles {name}: the file {error}") from error
-    # A line end that was converted twice is still one.
-    text = re.sub(r"\r+\n|\r", "\n", decoded.text)
     readers = {".ass": _ass_cues, ".ssa": _ass_cues, ".lrc": _lyrics, ".smi": _sami_cues}
-    cues = readers.get(PurePath(name).suffix.lower(), _arrow_cues)(text)
+    cues = readers.get(PurePath(name).suffix.lower(), _arrow_cues)(_with_line_feeds(decoded.text))
     if not cues:
         raise DecodeError(f"the subtitles {name} have no caption with a time: save them as SRT, VTT or ASS")
     notice = f"the subtitles {name}: {decoded.notice}" if decoded.notice else ""
     return Track(language_of(name, film), _unrolled(cues[:MOST_CUES]), notice)
+
+
+def transcript(text: str) -> str:
+    """The words of a file of captions that is read without its film, whatever its kind: paragraphs of whole sentences,
+    each behind the time at which it begins, and who speaks; "" where no caption has a time."""
+    lines = _with_line_feeds(text)
+    captions = next(filter(None, (read(lines) for read in (_arrow_cues, _ass_cues, _sami_cues, _lyrics))), [])
+    paragraphs: list[str] = []
+    speaker, count, before = "", 0, 0.0
+    for cue in _unrolled(captions[:MOST_CUES]):
+        stated = _SPEAKER.match(cue.text)
+        turns = _TURN.match(cue.text) is not None or (stated is not None and stated[1] != speaker)
+        is_full = count >= PARAGRAPH_WORDS and _SENTENCE_END.search(paragraphs[-1]) is not None
+        words = cue.text
+        if not paragraphs or turns or is_full or cue.start - before > LONGEST_PAUSE:
+            minutes, seconds = divmod(int(cue.start), 60)
+            paragraphs.append(f"[{minutes // 60}:{minutes % 60:02}:{seconds:02}] {words}")
+            speaker, count = stated[1] if stated is not None else "" if turns else speaker, 0
+        else:
+            words = words[stated.end() :] if stated is not None else words
+            paragraphs[-1] += f" {words}"
+        count += len(words.split())
+        before = cue.end
+    return "\n\n".join(paragraphs)
+
+
+def _with_line_feeds(text: str) -> str:
+    """A line end that was converted twice is still one."""
+    return re.sub(r"\r+\n|\r", "\n", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +226,7 @@ def _arrow_cues(text: str) -> list[_Caption]:
         if end >= 0:
             cues.append(_Caption(max(0.0, start), end, shown))
 
-    for line in text.split("\n"):
+    for line in _COMMA.sub(r"\1 --> ", text).split("\n"):
         match = _ARROW.match(line)
         if match is not None:
             while lines and not lines[-1].strip():
@@ -271,7 +310,7 @@ def _plain(text: str) -> tuple[str, ...]:
     """The lines of a caption that have words, without styles; none of a drawing."""
     if _DRAWING.search(text):
         return ()
-    bare = _STYLING.sub("", _READING.sub("", clean(text)))
+    bare = _STYLING.sub("", _VOICE.sub(r"\1: ", _READING.sub("", clean(text))))
     words = clean(_ENTITY.sub(lambda entity: html.unescape(entity[0]), bare))
     lines = (_BREAKS.sub(" ", line).strip() for line in _LINE_END.split(words))
     return tuple(line for line in lines if line)
