@@ -61,6 +61,18 @@ def test_hostile_texts_take_no_long_time(text: str) -> None:
     hidden_spans(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("The fee is 9. %%Ask Ida first.%% It rises.", ["%%Ask Ida first.%%"]),
+        ("Open.\n%%\nSecret\n\nplan\n%%\nShown.", ["%%\nSecret\n\nplan\n%%"]),
+        ("Rates of 5%% and 6%% rise.\n\n`%%time%%` and\n\n```\n%%\ngraph\n%%\n```\n100%% sure.", []),
+    ],
+)
+def test_comments_of_obsidian_are_hidden_and_percents_are_not(text: str, hidden: list[str]) -> None:
+    assert [text[start:end] for start, end in hidden_spans(text)[0]] == hidden
+
+
 def test_the_pictures_that_a_web_page_holds_are_attachments_without_its_points(sandbox, put, no_ocr):
     # As large as a photograph: none is left out for its size.
     picture = image_bytes(picture_of(["Odin"]), "PNG") + b"." * 60_000

@@ -28,6 +28,10 @@ _SCRIPT = re.compile(r"<(?:script|style|template)\b", re.IGNORECASE)
 _DEEP = re.compile(r"^(?: {4}|\t).*", re.MULTILINE)
 _NOTE = re.compile(r"^ {0,3}\[[^\]\n]{1,200}\]:[ \t]*(?:#|<>)[ \t]+(?:\(.*\)|\".*\"|'.*')[ \t]*$", re.MULTILINE)
 """A reference that leads nowhere: its title is a remark."""
+_ASIDE = re.compile(
+    r"^[ \t]*%%[ \t]*\n(?:.*\n)*?[ \t]*%%[ \t]*$|(?<![\w%\\])%%(?=[^%\n])[^\n]{1,1000}?%%(?![\w%])", re.MULTILINE
+)
+"""A comment of Obsidian."""
 _HIDDEN = re.compile(r"(?:^|\s)hidden(?=[\s=]|$)", re.IGNORECASE)
 _VALUE = re.compile(r"\"[^\"]*\"|'[^']*'")
 _BEGIN_TAG = re.compile(
@@ -37,7 +41,7 @@ _BEGIN_TAG = re.compile(
 _END_TAG = re.compile(r"</([a-zA-Z][\w:-]*)\s*>")
 _WITHOUT_END = frozenset(("br", "hr", "img", "input", "link", "meta", "source", "wbr"))
 """Elements that have none."""
-_MARKUP = re.compile(r"<!--|-->|</?[a-zA-Z][^>]*>|^ {0,3}\[[^\]\n]{1,200}\]:")
+_MARKUP = re.compile(r"<!--|-->|%%|</?[a-zA-Z][^>]*>|^ {0,3}\[[^\]\n]{1,200}\]:")
 _WORD = re.compile(r"\w+")
 _ALT = r"!\[((?:[^\[\]]|\[[^\[\]]{0,200}\]){0,2000})\]"
 _INLINE = re.compile(_ALT + r"\(\s*(?:<([^>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))")
@@ -81,7 +85,7 @@ def hidden_spans(text: str) -> tuple[list[tuple[int, int]], int]:
     """Where a Markdown text has what its readers do not see, and how many words that is: comments, and elements that
     are not displayed. Scripts and styles are among the places, and have no words. Code is not looked at."""
     shown = without_code(text)
-    spans = [note.span() for note in _NOTE.finditer(shown)]
+    spans = [note.span() for pattern in (_NOTE, _ASIDE) for note in pattern.finditer(shown)]
     # Such a line is code, or a part of a list.
     deep = [line.span() for line in _DEEP.finditer(text)]
     for start, end in _unshown_spans(shown):
