@@ -448,3 +448,16 @@ def test_a_message_of_outlook_is_read_with_its_attachment():
 def test_a_message_of_outlook_without_plain_words_is_read_from_its_web_page():
     page = b"<p>Inspected in <b>June</b>.</p><p style='display:none'>Hidden</p>".ljust(4096)
     assert read_msg(outlook(SUBJECT | {"10130102": page})).body == "Inspected in June."
+
+
+@pytest.mark.parametrize("browser", ["<Saved by Blink>", "<Von Microsoft Internet Explorer gespeichert>"])
+def test_the_browser_that_saved_a_page_is_no_sender(browser: str) -> None:
+    head = f"From: {browser}\nSubject: Fares\nMIME-Version: 1.0\nContent-Type: text/html\n"
+    assert read_eml(f"{head}\n<p>A dog is 15.".encode()).text == "Subject: Fares\n\nA dog is 15."
+    assert read_eml(f"{head}To: Ida\n\n<p>A dog is 15.".encode()).headers["From"]
+
+
+def test_a_form_of_the_body_for_one_program_is_no_attachment() -> None:
+    mail = message(html="<p>The barge is late.</p>")
+    mail.add_alternative("<html amp4email>The barge is late.</html>", subtype="x-amp-html")
+    assert read_eml(mail.as_bytes()).attachments == ()

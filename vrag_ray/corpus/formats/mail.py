@@ -58,6 +58,8 @@ _SHEET = "text/css"
 _APPLE_SIZE = re.compile(rb"\s{0,8}(\d{1,10})[ \t]*\r?\n")
 """The first line of a message as Apple Mail stores it (EMLX): its size in bytes. Properties follow the message."""
 _DELIVERY_STATUS = "message/delivery-status"
+_OF_ONE_PROGRAM = frozenset(("text/x-amp-html", "text/watch-html"))
+"""Forms of the body for one program alone."""
 _SIGNATURE = "-- "
 """The line before a signature."""
 _WINDOWS = {code: bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(128, 160)}
@@ -123,6 +125,9 @@ def read_eml(data: bytes) -> Mail:
     message = _parsed(data)
     headers = {name: _header(message, name) for name in _HEADERS if message[name] is not None}
     plain, html = message.get_body(("plain",)), message.get_body(("html",))
+    if plain is None and html is not None and "To" not in headers and "@" not in headers.get("From", "@"):
+        # The browser that saved a web page, such as "Saved by Blink".
+        del headers["From"]
     body, encoded = without_encoded(_text_of(plain) if isinstance(plain, EmailMessage) else "")
     sheets = dict[str, str]()
     if isinstance(html, EmailMessage):
@@ -131,7 +136,8 @@ def read_eml(data: bytes) -> Mail:
     attached = [Attachment(_plain_name(file.name), file.data) for file in encoded]
     reports: list[str] = []
     for part in _leaves(message):
-        if part is plain or part is html or (sheets and _is_sheet(part)):
+        is_a_body = part is plain or part is html or part.get_content_type() in _OF_ONE_PROGRAM
+        if is_a_body or (sheets and _is_sheet(part)):
             continue
         number = len(attached) + 1
         if part.get_content_type() == "message/rfc822":
