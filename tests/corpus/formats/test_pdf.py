@@ -147,6 +147,18 @@ def test_a_stamp_along_the_margin_is_no_title_and_the_next_largest_line_is(sandb
     assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Finding Ferries"
 
 
+@pytest.mark.parametrize("look", [{"render_mode": 3}, {"color": (1, 1, 1)}, {"fill_opacity": 0}])
+def test_a_line_that_is_not_seen_is_no_title_and_white_type_on_a_dark_bar_is(sandbox, put, look):
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((60, 60), "Praise the author", fontsize=24, **look)
+    page.insert_text((60, 160), "The silt was measured by Ada Lund in nine basins.", fontsize=11)
+    assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "x"
+    page.draw_rect((50, 90, 500, 130), fill=(0, 0, 0.4))
+    page.insert_text((60, 120), "Silt of the basins", fontsize=18, color=(1, 1, 1))
+    assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Silt of the basins"
+
+
 def test_pages_are_called_what_the_document_calls_them_and_stand_in_its_sections(sandbox, put, options):
     import pymupdf
 

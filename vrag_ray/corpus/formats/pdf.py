@@ -102,6 +102,8 @@ A_STAMP = 1_000
 A_SCAN_PIXELS = 500_000
 A_SHADOW = 0.3
 """Heights of a line by which its shadow stands beside it, at most."""
+LIGHT = 0xE0
+"""Least value of each of the primary colours in those that may not show on white."""
 _STATES_NOTHING = frozenset(("anonymous", "unspecified"))
 """What reportlab writes where its caller states nothing."""
 
@@ -516,11 +518,21 @@ class PdfSource:
     def _headline(self) -> str | None:
         """The first lines of page one that are set in its largest type, if that is larger than the rest and a title;
         else those in the next larger than the text. What is filled into a form, notes, and turned lines are left out,
-        and, if anything else is a title, larger lines behind a label with a colon: a form may be flattened.
+        and, if anything else is a title, larger lines behind a label with a colon: a form may be flattened. So are
+        lines without ink or in light colours that are not among the words that can be seen on the page.
         """
         # A display list without annotations: the page itself would give the words of filled fields too.
         page = self._page(0)
         layer = pymupdf.TextPage(page.get_displaylist(annots=0).get_textpage(LAYER_FLAGS))
+        drawn = [line for block in layer.extractDICT()["blocks"] for line in block.get("lines", ())]
+        seen = ""
+        if any(_may_be_unseen(span) for line in drawn for span in line["spans"]):
+            seen = _letters("".join(word.text for word in self._words_of(0)))
+        # Without a word nothing is known, as of a scan.
+        for line in drawn if seen else ():
+            line["spans"] = [
+                span for span in line["spans"] if not _may_be_unseen(span) or _letters(span["text"]) in seen
+            ]
         lines = _drawn_once(
             (
                 max(span["size"] for span in line["spans"]),
@@ -528,8 +540,7 @@ class PdfSource:
                 readable_form(text_as_seen(line)),
                 line["bbox"],
             )
-            for block in layer.extractDICT()["blocks"]
-            for line in block.get("lines", ())
+            for line in drawn
             if line["spans"]
         )
         printed = " ".join(text for _, _, text, _ in lines)
@@ -627,6 +638,20 @@ def pictures_of_page(page: pymupdf.Page) -> list[Box]:
 def _is_beside(bbox: tuple[float, float, float, float], label: tuple[float, float, float, float]) -> bool:
     """Whether a line stands to the right of ``label``, level with it."""
     return label[2] <= bbox[0] and bbox[1] < (label[1] + label[3]) / 2 < bbox[3]
+
+
+def _may_be_unseen(span: Mapping[str, object]) -> bool:
+    """Whether letters have no ink, as those that lie over a scan, or are nearly white."""
+    colour, alpha, text = span["color"], span["alpha"], span["text"]
+    assert isinstance(colour, int)
+    assert isinstance(text, str)
+    if not text.strip():
+        return False
+    return alpha == 0 or min(colour >> 16 & 0xFF, colour >> 8 & 0xFF, colour & 0xFF) >= LIGHT
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()
 
 
 def _drawn_once(lines: Iterable[_TypeLine]) -> list[_TypeLine]:
