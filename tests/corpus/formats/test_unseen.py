@@ -69,6 +69,31 @@ def test_white_text_on_a_dark_cell_stays(tmp_path: Path) -> None:
     assert read(tmp_path / "a", white, Format.DOCX)[0] == f"{SEEN} {SECRET}"
 
 
+DARK_CELL = f'<w:tcPr><w:shd w:val="clear" w:fill="1F3864"/></w:tcPr>{paragraph("Fees")}'
+DARK_STYLES = '<w:style w:type="{kind}" w:styleId="{name}"><w:tcPr><w:shd w:fill="1F3864"/></w:tcPr></w:style>'
+
+
+@pytest.mark.parametrize(
+    ("before", "styles", "is_seen"),
+    [
+        (f"<w:tbl><w:tr><w:tc>{DARK_CELL}</w:tc></w:tr></w:tbl>", "", False),
+        (f"<w:tbl><w:tblPr><w:tblStyle w:val=\"Dark\"/></w:tblPr><w:tr><w:tc>{paragraph('Fees')}</w:tc></w:tr></w:tbl>",
+         DARK_STYLES.format(kind="table", name="Dark"), False),
+        (f"<w:tbl><w:tr><w:tc>{paragraph('Fees')}</w:tc></w:tr></w:tbl>",
+         DARK_STYLES.format(kind="table", name="Unused"), False),
+        (paragraph("Fees", '<w:pStyle w:val="Dark"/>'), DARK_STYLES.format(kind="paragraph", name="Dark"), True),
+    ],
+    ids=["cell", "style", "unused style", "paragraph"],
+)  # fmt: skip
+def test_white_text_is_hidden_but_where_its_surroundings_have_a_ground(
+    tmp_path: Path, before: str, styles: str, is_seen: bool
+) -> None:
+    white = f'<w:p><w:r><w:rPr><w:color w:val="FFFFFF"/></w:rPr><w:t>{SECRET}</w:t></w:r></w:p>'
+    sheet = {"word/styles.xml": f"<w:styles {WORD_SPACES}>{styles}</w:styles>"}
+    shown = read(tmp_path / "a", docx_of(before + white, sheet), Format.DOCX)[0]
+    assert shown == (f"Fees {SECRET}" if is_seen else "Fees")
+
+
 @pytest.mark.parametrize(
     ("look", "own", "is_seen"),
     [

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 import zipfile
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 
 LEAST_POINTS = 2.0
 """Smaller type is not there to be read."""
@@ -19,7 +21,8 @@ _VANISH = re.compile(rf"<w:(?:vanish|webHidden|specVanish)(?:\s+w:val=\"(?!{_OFF
 _STRIKE = re.compile(r"<w:d?strike(?:\s+w:val=\"([^\"]*)\")?\s*/>")
 _COLOUR = re.compile(r"<w:color\b[^>]*w:val=\"([^\"]*)\"")
 _SIZE = re.compile(r"<w:sz w:val=\"(\d+)\"")
-_STYLE_OF = re.compile(r"<w:[rp]Style w:val=\"([^\"]*)\"")
+_TABLE = re.compile(r"<(/?)w:tbl>")
+_STYLE_OF = re.compile(r"<w:(?:[rp]|tbl)Style w:val=\"([^\"]*)\"")
 _STYLE = re.compile(r"<w:style\b[^>]*w:styleId=\"([^\"]*)\"(?:[^>]*[^/>])?>(.*?)</w:style>", re.DOTALL)
 _BASE = re.compile(r"<w:basedOn w:val=\"([^\"]*)\"")
 _PARAGRAPH = re.compile(r"<w:p(?:\s[^>]*)?>(?:(?!</?w:p[ >]).)*", re.DOTALL)
@@ -257,20 +260,37 @@ def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]
 
     hidden = struck = 0
 
-    def shown(xml: str) -> str:
-        grounds = xml + styles if "<w:tblStyle" in xml else xml
-        may_be_white = not _GROUND.search(grounds)
+    def has_ground(part: str) -> bool:
+        # Of the styles those alone that are used: some programs write dozens of coloured ones.
+        used = "".join(by_style(named) for named in {style[0] for style in _STYLE_OF.finditer(part)})
+        return _GROUND.search(part + used) is not None
 
+    def on_white(xml: str) -> Callable[[re.Match[str]], bool]:
+        """Whether a match in ``xml`` stands in a table, or outside of all, where nothing has a ground of its own."""
+        tables = list(_outermost_tables(xml))
+        ends = [0, *(end for _, end in tables)]
+        beside = "".join(xml[end:start] for end, (start, _) in zip(ends, [*tables, (len(xml), 0)], strict=True))
+        starts = [start for start, _ in tables]
+        on_ground = [has_ground(xml[start:end]) for start, end in tables]
+        beside_on_ground = has_ground(beside)
+
+        def is_on_white(match: re.Match[str]) -> bool:
+            at = bisect_right(starts, match.start()) - 1
+            return not (on_ground[at] if at >= 0 and match.start() < tables[at][1] else beside_on_ground)
+
+        return is_on_white
+
+    def shown(xml: str) -> str:
         def run(match: re.Match[str]) -> str:
             of_style = "" if "<w:vanish" in match[2] else by_style(match[2])
-            is_hidden = _is_unseen(match[2] + of_style, may_be_white=may_be_white)
+            is_hidden = _is_unseen(match[2] + of_style, is_on_white=is_on_white(match))
             is_struck = not is_hidden and _is_struck(match[2] + of_style)
             return match[1] + without_words(match[3], is_struck) if is_hidden or is_struck else match[0]
 
         def paragraph(match: re.Match[str]) -> str:
             properties = _PROPERTIES.match(match[0], match[0].index(">") + 1)
             of_style = by_style(properties[0]) if properties is not None else ""
-            is_hidden = _is_unseen(of_style, may_be_white=may_be_white)
+            is_hidden = _is_unseen(of_style, is_on_white=is_on_white(match))
             is_struck = not is_hidden and _is_struck(of_style)
             return without_words(match[0], is_struck) if is_hidden or is_struck else match[0]
 
@@ -281,19 +301,36 @@ def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]
             return _WORDS.sub("", part)
 
         xml = _GONE.sub(lambda match: _WORDS.sub("", match[0]), _FALLBACK.sub("", xml))
-        return _RUN.sub(run, _PARAGRAPH.sub(paragraph, xml) if looks else xml)
+        is_on_white = on_white(xml)
+        if looks:
+            xml = _PARAGRAPH.sub(paragraph, xml)
+            is_on_white = on_white(xml)
+        return _RUN.sub(run, xml)
 
     parts = {name: shown(_read(archive, name)).encode() for name in archive.namelist() if _WITH_TEXT.fullmatch(name)}
     return parts, [*([hidden_notice(hidden)] if hidden else []), *([struck_notice(struck)] if struck else [])]
 
 
-def _is_unseen(properties: str, *, may_be_white: bool) -> bool:
+def _outermost_tables(xml: str) -> Iterator[tuple[int, int]]:
+    """Where the tables of a part of a DOCX begin and end that stand in no other."""
+    depth = start = 0
+    for tag in _TABLE.finditer(xml):
+        if not tag[1]:
+            start = start if depth else tag.start()
+            depth += 1
+        elif depth:
+            depth -= 1
+            if not depth:
+                yield start, tag.end()
+
+
+def _is_unseen(properties: str, *, is_on_white: bool) -> bool:
     """Whether the properties of text leave nothing of it to be seen; the first of a kind counts."""
     size, colour = _SIZE.search(properties), _COLOUR.search(properties)
     return (
         _VANISH.search(properties) is not None
         or (size is not None and int(size[1]) < 2 * LEAST_POINTS)
-        or (may_be_white and colour is not None and colour[1].upper() == "FFFFFF")
+        or (is_on_white and colour is not None and colour[1].upper() == "FFFFFF")
     )
 
 
