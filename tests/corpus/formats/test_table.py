@@ -118,3 +118,47 @@ def test_two_lines_with_commas_below_a_note_are_no_table():
         dialect_of("A note on the ferry\nthat leaves at nine\nand comes back.\nBring food, water\nand a coat, please\n")
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "Dues\n\nShip,Dues\nAlma,310\n\nStaff\n\nName,Post\nEli,porter\nJan,diver\n",
+            ["Dues", "Ship Dues", "Ship: Alma, Dues: 310", "Staff", "Name Post", "Name: Eli, Post: porter",
+             "Name: Jan, Post: diver"],
+        ),
+        (
+            "Day;Users\n2 May;31\n3 May;40\n;\nSource;Share\nMail;12\nWeb;59\n",
+            ["Day Users", "Day: 2 May, Users: 31", "Day: 3 May, Users: 40", "Source Share", "Source: Mail, Share: 12",
+             "Source: Web, Share: 59"],
+        ),
+        (
+            "Town,Chief\nNorth\nOslo,Kari\nMoss,Ola\n\nSouth\nVoss,Ada\nOdda,Per\n\nSki,-\nNes,7\n",
+            ["Town Chief", "Town: North", "Town: Oslo, Chief: Kari", "Town: Moss, Chief: Ola", "Town: South",
+             "Town: Voss, Chief: Ada", "Town: Odda, Chief: Per", "Town: Ski, Chief: -", "Town: Nes, Chief: 7"],
+        ),
+        ("sep=;\nPort;Fee\nMoss;41,5\nTau;38,0\n", ["Port Fee", "Port: Moss, Fee: 41,5", "Port: Tau, Fee: 38,0"]),
+        (
+            ";January;;February;\nQuay;Planned;Paid;Planned;Paid\nA;100;90;110;105\nB;200;210;205;199\n",
+            ["January February", "Quay Planned Paid Planned Paid",
+             "Quay: A, January Planned: 100, January Paid: 90, February Planned: 110, February Paid: 105",
+             "Quay: B, January Planned: 200, January Paid: 210, February Planned: 205, February Paid: 199"],
+        ),
+        (
+            '"EXTF";700;21;"Batch";9;2024\nAmount;Account;Text\n1190,00;1200;Crane\n59,50;1200;Paint\n',
+            ["EXTF 700 21 Batch 9 2024", "Amount Account Text", "Amount: 1190,00, Account: 1200, Text: Crane",
+             "Amount: 59,50, Account: 1200, Text: Paint"],
+        ),
+    ],
+    ids=["titles", "figures", "groups of rows", "Excel", "groups of columns", "line of a program"],
+)  # fmt: skip
+def test_each_row_is_named_by_the_header_of_its_own_table(sandbox, put, options, text, shown):
+    path = put("a.csv", text.encode())
+    units = decoded(
+        sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, sandbox.probe(path, "a.csv").units, "a.csv"), options
+    )
+    assert [line.strip() for unit in units for line in unit.text.split("\n")] == shown
+    for unit in units:
+        page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_="table")
+        assert page.text == unit.text

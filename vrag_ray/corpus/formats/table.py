@@ -1,14 +1,18 @@
-"""Tables in text files (CSV, TSV, any delimiter): each row as a line that repeats the names of its columns."""
+"""Tables in text files (CSV, TSV, any delimiter): each row as a line that repeats the names of its columns. One file
+may hold several tables, blank rows between them."""
 
 from __future__ import annotations
 
 import csv
 import re
 import sys
-from collections import Counter
+from bisect import bisect_right
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import islice, takewhile, zip_longest
+from operator import itemgetter
 
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.named_rows import labelled
@@ -30,8 +34,11 @@ LEAST_BELOW, REGULAR_BELOW = 3, 0.9
 lines that say what it is about, as in statements of banks and files of gauges."""
 
 _QUOTED = re.compile(r'"[^"]*"')
+_STATED_DELIMITER = re.compile(r"\ufeff?\"?sep=.\"?[ \t]*(?=\r?\n)", re.IGNORECASE)
+"""The first line of what Excel wrote: no row of the table."""
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _DIVIDED = re.compile(r"\S*[-\u2010\u00ad]\s*\n\s*\S*")
+_NO_VALUE = re.compile(r"(?:n\.?/?a\.?|nan|none|null|[-\u2013\u2014?.]+)", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+(]?[\s$€£¥]*[\d.,'\s]*\d[\d.,'\s]*[%)]?\s*")
 
 
@@ -59,8 +66,11 @@ class TableSource(SpanSource):
     def __init__(self, opening: Opening) -> None:
         super().__init__(opening, "a table in a text file")
         decoded = decode_text(opening.path.read_bytes())
-        self._text, self._notice = _with_line_feeds(decoded.text), decoded.notice
+        text = _STATED_DELIMITER.sub(lambda line: " " * len(line[0]), decoded.text, count=1)
+        self._text, self._notice = _with_line_feeds(text), decoded.notice
         self._dialect = dialect_of(self._text)
+        self._tables: list[tuple[int, Dialect]] = []
+        """Where each table begins."""
         self._spans = self._pieces() if self._dialect else split_pieces(self._text)
         self._written = _written(self._text) if _DIVIDED.search(self._text) else frozenset()
 
@@ -83,9 +93,10 @@ class TableSource(SpanSource):
         if self._dialect is None:
             return clean(part)
         rows = [tuple(map(self._whole, row.cells)) for row in rows_of(part, self._dialect.delimiter)]
-        first = self._dialect.body if start == 0 else 0
+        begin, dialect = self._tables[max(0, bisect_right(self._tables, start, key=itemgetter(0)) - 1)]
+        first = dialect.body if start == begin else 0
         lines = [" ".join(filter(None, map(str.strip, cells))) for cells in rows[:first]]
-        header = tuple(map(self._whole, self._dialect.header))
+        header = tuple(map(self._whole, dialect.header))
         lines += [labelled(cells, header) for cells in rows[first:]]
         return clean("\n".join(filter(None, lines)))
 
@@ -94,23 +105,24 @@ class TableSource(SpanSource):
         return reduce(partial(continued, written=self._written), cell.splitlines()) if "\n" in cell else cell
 
     def _pieces(self) -> list[tuple[int, int]]:
-        """Rows together up to ``PIECE_WORDS`` words as they are shown; those above the header go with the first."""
+        """Rows together up to ``PIECE_WORDS`` words as they are shown; those above a header go with the first of its
+        table."""
         assert self._dialect is not None
         pieces: list[tuple[int, int]] = []
-        taken, names = 0, sum(len(name.split()) for name in self._dialect.header)
-        for number, row in enumerate(rows_of(self._text, self._dialect.delimiter)):
-            above = number < self._dialect.body
+        taken = names = 0
+        for number, row, dialect in rows_of_tables(self._text, self._dialect):
+            if not number:
+                # From the very beginning, by which the rows above the header are known.
+                self._tables.append((row.start if pieces else 0, dialect))
+                names = sum(len(name.split()) for name in dialect.header)
+            above = number < dialect.body
             # Not by WORD, which would take most of the time of opening: a piece may be a little longer.
             words = sum(len(cell.split()) for cell in row.cells) + (0 if above else names)
-            if pieces and (above or taken + words <= PIECE_WORDS):
+            if number and (above or taken + words <= PIECE_WORDS):
                 pieces[-1] = (pieces[-1][0], row.end)
                 taken += words
-            elif pieces:
-                pieces.append((row.start, row.end))
-                taken = words
             else:
-                # From the very beginning, by which the rows above the header are known.
-                pieces.append((0, row.end))
+                pieces.append((row.start if pieces else 0, row.end))
                 taken = words
         return pieces
 
@@ -158,6 +170,61 @@ def rows_of(text: str, delimiter: str) -> Iterator[Row]:
         raise DecodeError(f"has a row that cannot be parsed, from character {start} on: correct it") from error
 
 
+def rows_of_tables(text: str, first: Dialect) -> Iterator[tuple[int, Row, Dialect]]:
+    """Each row of ``text`` with its number in its table, from 0, and how that is written. ``first`` is the first table:
+    another begins below a blank row where a header stands, perhaps below a line that says what it is about."""
+    rows = rows_of(text, first.delimiter)
+    ahead = deque(islice(rows, LOOKED_AT))
+    is_titled = 1 < first.body <= len(ahead) and _is_lone(ahead[first.body - 2])
+    dialect, number, end = first, 0, 0
+    while ahead:
+        row = ahead[0]
+        if number > dialect.body and row.start > end:
+            own = _dialect_below(ahead, first.delimiter, is_titled=is_titled)
+            dialect, number = (dialect, number) if own is None else (own, 0)
+        yield number, row, dialect
+        number, end = number + 1, row.end
+        ahead.popleft()
+        ahead.extend(islice(rows, 1))
+
+
+def _dialect_below(rows: Sequence[Row], delimiter: str, *, is_titled: bool) -> Dialect | None:
+    """The header with which ``rows`` below a blank row begin; None where they go on with the table above.
+
+    A header names columns of figures; where there are none, a line above it says what the table is about, as
+    ``is_titled`` says of the table before.
+    """
+    titles = len(list(takewhile(_is_lone, rows)))
+    # Blank rows may stand below the title too, and end the table.
+    ends = [0, *(row.end for row in rows)]
+    ends[titles] = rows[titles].start if titles < len(rows) else 0
+    pairs = list(zip(rows, ends, strict=False))
+    block = [*rows][:titles] + [row for row, _ in takewhile(lambda pair: pair[0].start == pair[1], pairs[titles:])]
+    header, below = block[titles : titles + 1], block[titles + 1 :]
+    if not header or not below:
+        return None
+    names = tuple(" ".join(clean(cell).split()) for cell in header[0].cells)
+    width = max((number for row in below for number, cell in enumerate(row.cells, 1) if cell.strip()), default=0)
+    columns = list(zip_longest(*(row.cells for row in below), fillvalue=""))[: len(names)]
+    has_figures = any(
+        name and not _NO_VALUE.fullmatch(name) and any(column) and all(map(_is_figure, filter(None, column)))
+        for name, column in zip(names, columns, strict=False)
+    )
+    if (
+        all(names[:width])
+        and 1 < width <= len(names)
+        and not any(map(_is_figure, names))
+        and (has_figures or (titles and is_titled))
+        and not _is_like_rest(block, titles)
+    ):
+        return Dialect(delimiter, names, titles + 1)
+    return None
+
+
+def _is_lone(row: Row) -> bool:
+    return sum(map(bool, map(str.strip, row.cells))) == 1
+
+
 def dialect_of(text: str) -> Dialect | None:
     """The delimiter that gives most rows the same number of cells, above one; None where none does.
 
@@ -179,6 +246,10 @@ def dialect_of(text: str) -> Dialect | None:
     for number, row in enumerate(rows[: len(rows) - 1]):
         names = tuple("\n".join(" ".join(line.split()) for line in clean(cell).splitlines()) for cell in row.cells)
         if len(names) >= width and _may_name(names, rows[number + 1].cells, width):
+            if len(names) > width and any(map(_is_figure, names)) and _names_all(rows[number + 1].cells, width):
+                # What a program says of the file.
+                continue
+            names = _with_groups(names, rows[number - 1].cells) if number else names
             if any(map(_is_figure, names)) or _NUMBER.fullmatch(names[0]) or _is_like_rest(rows, number):
                 return Dialect(delimiter, (), number)
             return Dialect(delimiter, names, number + 1)
@@ -205,8 +276,26 @@ def _regularity(widths: Sequence[int]) -> tuple[int, float]:
 def _may_name(names: Sequence[str], below: Sequence[str], width: int) -> bool:
     """Whether most columns have names: all but one where it is not the row ``below`` that names them all."""
     filled = sum(map(bool, names))
-    names_all = len(below) >= width and all(cell.strip() and not _is_figure(cell) for cell in below)
-    return filled >= width * 0.7 or (filled == width - 1 > 1 and not names_all)
+    return filled >= width * 0.7 or (filled == width - 1 > 1 and not _names_all(below, width))
+
+
+def _names_all(cells: Sequence[str], width: int) -> bool:
+    return len(cells) >= width and all(cell.strip() and not _is_figure(cell) for cell in cells)
+
+
+def _with_groups(names: tuple[str, ...], above: Sequence[str]) -> tuple[str, ...]:
+    """``names`` that stand several times, each behind the name of its group in the row ``above``, whose cells but the
+    first of each group are empty. Names that are not different then are left as they are."""
+    repeated = {name for name, count in Counter(names).items() if name and count > 1}
+    groups: list[str] = []
+    for cell in above:
+        groups.append(" ".join(clean(cell).split()) or (groups[-1] if groups else ""))
+    if not repeated or len(above) != len(names) or all(map(str.strip, above)):
+        return names
+    grouped = tuple(
+        f"{group} {name}" if group and name in repeated else name for group, name in zip(groups, names, strict=True)
+    )
+    return grouped if len(set(grouped)) == len(grouped) else names
 
 
 def _is_figure(cell: str) -> bool:
