@@ -86,3 +86,24 @@ def test_the_rule_with_more_names_overrules_and_an_important_one_overrules_all()
     assert rules.style_of("p", {"class": "a b", "style": "y:8"}) == "x:4;z:3;y:1"
     assert rules.style_of("i", {"id": "c", "style": "w:url(a;b:1)"}) == "x:5;w:url(a;b:1)"
     assert rules.style_of("i", {"class": "z"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("stated", "drawn"),
+    [
+        ("'';content:none", '"";content:""'),
+        ("normal", '""'),
+        ("open-quote", '"\u201c"'),
+        (r'"\2022\00A0 "', '"\u2022\u00a0"'),
+        (r'"\f005"', '""'),
+        ('"a" "b"', '"ab"'),
+        (r'"say \"hi\"" !important', """'say "hi"'!important"""),
+        ('"kr" / "crowns"', '"kr"'),
+        ("url(a.png)", '""'),
+        ('counter(part) ". "', '""'),
+        ('" (" attr(href) ")"', '""'),
+        ("'{;}'", '"{;}"'),
+    ],
+)
+def test_what_a_sheet_puts_beside_an_element_is_a_string(stated: str, drawn: str) -> None:
+    assert sheet_for_screen(f"q:before{{content:{stated}}}") == f"q:before{{content:{drawn}}}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from vrag_ray.corpus.formats.unseen import BLOCK, SHEET, STYLE_VALUE, TAG
 
@@ -39,6 +40,17 @@ _HOLDS = {
 }
 _ESCAPED_CLASS = re.compile(r"\.(?=[A-Za-z_\\-])((?:[\w-]|\\[0-9a-fA-F]{1,6}\s?|\\[^\s0-9a-fA-F])+)")
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
+_CONTENT = re.compile(
+    r"((?:^|(?<=[;{\s]))content\s*:\s*)((?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|[^;{}\"'!])+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CONTENT_PART = re.compile(
+    r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|([\w-]+)\((?:[^()\"']|\"[^\"]*\"|'[^']*')*\)|[\w-]+|/", re.DOTALL
+)
+"""With the name of a function."""
+_OF_PAGE = frozenset(("attr", "counter", "counters", "var", "target-counter", "leader"))
+_QUOTE_SIGNS = {"open-quote": "\u201c", "close-quote": "\u201d"}
+_ICONS = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
 _PLAIN_SELECTOR = re.compile(r"([A-Za-z][\w-]*|\*)?((?:[.#][\w-]+)*)")
 _NAME = re.compile(r"[.#][\w-]+")
 _DECLARATION = re.compile(r"([\w-]+)\s*:\s*((?:\([^()]*\)|[^;()])*)")
@@ -100,7 +112,8 @@ def sheet_for_screen(sheet: str) -> str:
             dropped -= holds is False
             here = outer
     take(sheet[end:])
-    return in_pixels(_ESCAPED_CLASS.sub(_by_attribute, "".join(layers.rules())))
+    rules = _CONTENT.sub(lambda content: content[1] + _drawn_content(content[2]), "".join(layers.rules()))
+    return in_pixels(_ESCAPED_CLASS.sub(_by_attribute, rules))
 
 
 @dataclass
@@ -180,11 +193,32 @@ def _pixels(length: str) -> float | None:
     return None if match is None else float(match[1]) * (TYPE_SIZE if match[2] in ("em", "rem") else 1)
 
 
+def _drawn_content(value: str) -> str:
+    """What a rule puts before or behind an element, as one string: MuPDF draws the first of several, and the names of
+    all others. Nothing where a part of it is in the page and not in the rule, and no letters of fonts of icons."""
+    parts: list[str] = []
+    # Behind a stroke stands what is read aloud.
+    for part in takewhile(lambda part: part[0] != "/", _CONTENT_PART.finditer(value)):
+        if part[1] in _OF_PAGE:
+            return '""'
+        if part[0][0] in "\"'":
+            parts.append(_ESCAPE.sub(_escaped, part[0][1:-1]))
+        else:
+            parts.append(_QUOTE_SIGNS.get(part[0].lower(), ""))
+    text = " ".join(_ICONS.sub("", "".join(parts)).split("\n")).replace("\\", "")
+    quote = "'" if '"' in text else '"'
+    return f"{quote}{text.replace(quote, '')}{quote}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return chr(min(int(match[1], 16), 0x10FFFF)) if match[1] else match[2]
+
+
 def _by_attribute(match: re.Match[str]) -> str:
     """The selector of a class whose name has escapes, without them; the same where others would not read it."""
     if "\\" not in match[1]:
         return match[0]
-    name = _ESCAPE.sub(lambda escape: chr(min(int(escape[1], 16), 0x10FFFF)) if escape[1] else escape[2], match[1])
+    name = _ESCAPE.sub(_escaped, match[1])
     return match[0] if _BREAKS_SELECTORS.intersection(name) else f'[class~="{name}"]'
 
 
