@@ -68,6 +68,14 @@ def test_subtitles_belong_to_the_film_that_their_name_says_most_of(tmp_path: Pat
     }
 
 
+def test_subtitles_of_zoom_are_those_of_all_views_of_a_meeting(tmp_path: Path) -> None:
+    meeting, captions = "GMT20260301-090000_Recording", "GMT20260301-090000_Recording.transcript.vtt"
+    films = (f"{meeting}_1920x1080.mp4", f"{meeting}_gallery_1280x720.mp4", f"{meeting}.m4a")
+    folder = folder_with(tmp_path, captions, *films, "GMT20260302-090000_Recording_1920x1080.mp4")
+    sources = list_sources([folder]).sources
+    assert {source.name for source in sources if source.sidecars == (str(folder / captions),)} == {*films}
+
+
 def test_a_film_that_is_given_alone_has_its_subtitles_too(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, "talk.mp4", "talk.de.srt")
     [source] = list_sources([folder / "talk.mp4"]).sources

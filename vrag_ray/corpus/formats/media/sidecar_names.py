@@ -1,4 +1,5 @@
-"""Names of subtitle files beside a film: ``film.srt``, ``film.mp4.srt``, ``film.en-US.forced.vtt``, ``film_de.srt``."""
+"""Names of subtitle files beside a film: ``film.srt``, ``film.mp4.srt``, ``film.en-US.forced.vtt``, ``film_de.srt``,
+and those of Zoom."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ _MARKS = re.compile(rf"(?:\.(?:{_MARK}))*\.[A-Za-z]{{3}}")
 """What follows the name of the film: language and purpose (``.en.forced``), and the suffix."""
 _BEHIND = re.compile(r"(?:[_ -]{1,3}[(\[]?|[(\[])([A-Za-z]+)((?:[-_][A-Za-z0-9]{2,8})?)[)\]]?(?=\.)")
 """A language that no dot parts from the name."""
+_OF_ONE_VIEW = re.compile(r"(GMT\d{8}-\d{6}_Recording)(?:_[A-Za-z_]{1,40})?_\d{2,4}x\d{2,4}")
+"""A film of Zoom: its subtitles are those of all views of a meeting, whose sizes stand in the names of the films."""
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,2}")
 _PURPOSES = ("sdh", "cc")
 """What stands beside the language in a name, as long as a language's code: subtitles for the deaf."""
@@ -34,9 +37,11 @@ _KNOWN = frozenset((*_CODES.split(), *_SPELT))
 def marks_of(name: str, film: str) -> tuple[str, ...] | None:
     """What the ``name`` of a file says between that of the ``film`` and its suffix; None where it is no file of it.
 
-    The film's name is without its suffix there, or whole.
+    The film's name is without its suffix there, or whole; of a film of Zoom without the view and its size.
     """
-    for beginning in (film, PurePath(film).stem):
+    stem = PurePath(film).stem
+    view = _OF_ONE_VIEW.fullmatch(stem)
+    for beginning in (film, stem, *((view[1],) if view is not None else ())):
         if not name.casefold().startswith(beginning.casefold()):
             continue
         rest = name[len(beginning) :]
