@@ -735,3 +735,43 @@ def test_a_comment_in_code_is_no_heading(sandbox, put):
 )
 def test_a_text_has_the_title_that_it_states_before_it(sandbox, put, name, text, title):
     assert sandbox.probe(put(name, text.encode()), name).title == title
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "Boats:\n+----+------+\n| no | name |\n+====+======+\n| 1  | Hval |\n+----+------+\n| 2  | Sel  |\n"
+            "+----+------+\nTwo rows.\n",
+            "Boats:\nno name\nno: 1, name: Hval\nno: 2, name: Sel\n\nTwo rows.\n",
+        ),
+        (
+            " no | name\n----+------\n  1 | Hval\n  2 | Sel\n(2 rows)\n",
+            "no name\nno: 1, name: Hval\nno: 2, name: Sel\n(2 rows)\n",
+        ),
+        ("{|\n|-\n| Gerda || 1954\n|-\n| Frida || 1971\n|}\n", None),
+        ("a|b\n-|-\n1|2\n", "a b\na: 1, b: 2\n"),
+    ],
+    ids=["grid", "psql", "wiki", "Markdown"],
+)
+def test_rows_of_tables_with_drawn_borders_have_the_names_of_their_columns(text: str, shown: str | None) -> None:
+    assert with_named_rows(text, text_tables(text), 0, len(text)) == (text if shown is None else shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "title"),
+    [
+        ("a.rst", ".. _top:\n\n======\nSilt\n======\n\nIt is deep.\n", "Silt"),
+        ("a.rst", ":orphan:\n\nSilt of the basins\n------------------\n", "Silt of the basins"),
+        ("a.adoc", "// remark\n= Silt of basins\nAda Lund\n", "Silt of basins"),
+        ("a.txt", "\nSilt report\n===========\n\nIt is deep.\n", "Silt report"),
+        ("a.txt", "----------\nSilt diary\n----------\n\nIt is deep.\n", "Silt diary"),
+        ("a.md", "Silt report\n===========\n\nIt is deep.\n", "Silt report"),
+        ("a.txt", "Vessel Crew\n-----------\nHval 9\n", "a"),
+        ("a.yaml", "---\nname: Silt\n---\n", "a"),
+        ("a.txt", "It is deep.\nSilt report\n===========\n", "a"),
+        ("a.txt", "A long line of a text\n===\n", "a"),
+    ],
+)
+def test_a_heading_above_a_rule_and_that_of_asciidoc_are_titles(sandbox, put, name, text, title):
+    assert sandbox.probe(put(name, text.encode()), name).title == title

@@ -11,6 +11,9 @@ from itertools import groupby
 
 _RULE = re.compile(r"^[ \t]*[-=+:|][-=+:| \t]*\r?$", re.MULTILINE)
 """Under the heads of a table."""
+_BORDER = re.compile(r"[ \t]*\+?(?:[-=]+\+)+[-=]*[ \t]*\r?")
+"""Between the rows of a table that programs draw in a text, as reStructuredText and clients of databases do."""
+_WIKI_TABLE = "{|"
 LEAST_COLUMNS = 2
 LEAST_WITHOUT_RULE = 3
 """Lines, and columns: two columns without a rule may be a list of labels and values."""
@@ -59,10 +62,12 @@ def text_tables(text: str) -> list[NamedRow]:
         header = _cells(head, gap)
         taken = bool(tables) and start < tables[-1].end
         is_rule = ("-" if gap is _BAR else "--") in rule[0].replace("=", "-")
-        if taken or not is_rule or not head.strip() or _RULE.fullmatch(head):
+        if taken or not is_rule or not head.strip() or _RULE.fullmatch(head) or head.startswith(_WIKI_TABLE):
             continue
         if gap is _BAR:
-            fits = "|" in rule[0] or len(header) == 1
+            # A row of a wiki's table begins with a bar and a dash alone.
+            has_bars = "|" in rule[0] and len(_cells(rule[0], gap)) > 1
+            fits = has_bars or len(header) == 1 or _BORDER.fullmatch(rule[0]) is not None
         else:
             # The three dashes between two parts of YAML are shorter than a line of two columns.
             fits = len(header) >= LEAST_COLUMNS and 2 * len(rule[0].strip()) >= len(head.strip())
@@ -74,7 +79,9 @@ def text_tables(text: str) -> list[NamedRow]:
             first = above if _RULE.fullmatch(text[above : max(above, start - 1)]) else start
             tables.append(NamedRow(first, rule.end() + 1, " ".join(header) + "\n"))
             tables.extend(
-                NamedRow(at, stop, labelled(_cells(line, gap), header))
+                NamedRow(at, min(stop + 1, end), "")
+                if _BORDER.fullmatch(line)
+                else NamedRow(at, stop, labelled(_cells(line, gap), header))
                 for at, stop, line in _lines(text, rule.end() + 1, end)
             )
     aligned: list[NamedRow] = []
@@ -174,7 +181,8 @@ def _end_of_rows(text: str, start: int, gap: re.Pattern[str], columns: int) -> i
     while end < len(text):
         stop = text.find("\n", end + 1)
         line = text[end + 1 : stop if stop >= 0 else len(text)]
-        if not line.strip() or (_RULE.fullmatch(line) and gap is _GAP) or ("|" not in line and gap is _BAR):
+        is_border = _BORDER.fullmatch(line) is not None
+        if not line.strip() or (_RULE.fullmatch(line) and gap is _GAP) or not ("|" in line or is_border or gap is _GAP):
             break
         if gap is _GAP and len(_cells(line, gap)) != columns:
             return start

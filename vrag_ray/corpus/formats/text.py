@@ -43,6 +43,7 @@ MOST_CHARS_OF_RECORDS = 16 * 2**20
 TEXT_FIELDS = ("text", "content", "contents", "body", "passage")
 UID_FIELDS = ("uid", "id")
 TITLE_CHARS = 200
+_ASCIIDOC = frozenset((".adoc", ".asciidoc", ".asc"))
 HEAD_CHARS = 4096
 """From the beginning of an Org text, in which its title stands."""
 LONGEST_META = 200
@@ -62,6 +63,11 @@ _TEX_TITLE = re.compile(
 )
 _TEX_COMMAND = re.compile(r"\\(?:thanks|footnote)\{[^{}]*\}|\\\\|\\[A-Za-z]+\*?[ \t]*|~")
 _TEX_SIGN = re.compile(r"[{}]|\\(?=[&%$#_{}])")
+_ASCIIDOC_TITLE = re.compile(r"^=[ \t]+(\S[^\n]*)", re.MULTILINE)
+_UNDERLINED = re.compile(
+    r"^(?:([=~^*#\"'+-])\1{2,}[ \t]*\n)?[ \t]?(\S[^\n]{0,200}?)[ \t]*\n([=~^*#\"'+-])\3{2,}[ \t]*$", re.MULTILINE
+)
+"""A heading above its rule, perhaps between two."""
 _ORG_TITLE = re.compile(r"^#\+title:[ \t]*(\S[^\n]*)", re.MULTILINE | re.IGNORECASE)
 _PAGE_END = r"(?:\s*(?:[-–(]? ?\d{1,4} ?[-–)]?\s*)?\f)"  # noqa: RUF001
 """A form feed, perhaps below the number of the page."""
@@ -257,9 +263,10 @@ class TextSource(SpanSource):
 
     def probe(self) -> Probe:
         if self._is_markdown:
-            stated = _title_before(self._text) or _heading(self._text)
+            stated = _title_before(self._text) or _heading(self._text) or _underlined(self._text)
         else:
-            stated = _title_within(self._text) if self._format is Format.TEXT else ""
+            suffix = PurePath(self._opening.name).suffix.lower()
+            stated = _title_within(self._text, suffix) if self._format is Format.TEXT else ""
         title = " ".join(clean(stated or self._title).split())[:TITLE_CHARS]
         pictures = picture_targets(self._text, markdown=True) if self._is_markdown else ()
         files = tuple(target for target in pictures if not is_held(target))
@@ -352,15 +359,30 @@ def _title_before(text: str) -> str:
     return title[1].strip().strip("\"'")
 
 
-def _title_within(text: str) -> str:
-    """The title that a text of TeX or Org states, "" for any other."""
+def _title_within(text: str, suffix: str) -> str:
+    """The title that a text of TeX, Org, AsciiDoc or reStructuredText states, or one with which a text begins; "" for
+    any other. ``suffix`` is that of its file."""
     if (title := _ORG_TITLE.search(text, 0, HEAD_CHARS)) is not None:
         return title[1]
+    if suffix in _ASCIIDOC and (title := _ASCIIDOC_TITLE.search(text, 0, HEAD_CHARS)) is not None:
+        return title[1]
+    if underlined := _underlined(text, anywhere=suffix == ".rst"):
+        return underlined
     if _TEX.search(text) is None or (title := _TEX_TITLE.search(text)) is None:
         return ""
     words = _TEX_SIGN.sub("", _TEX_COMMAND.sub(" ", title[1]))
     # Accents are written with it, for example.
     return "" if "\\" in words else words
+
+
+def _underlined(text: str, *, anywhere: bool = False) -> str:
+    """The heading above a rule as long with which a text begins, or the first in its head; "" where there is none."""
+    if anywhere:
+        found = _UNDERLINED.finditer(text, 0, HEAD_CHARS)
+    else:
+        begin = _UNDERLINED.match(text, len(text) - len(text.lstrip()))
+        found = iter((begin,) if begin is not None and (begin[3] == "=" or begin[1] == begin[3]) else ())
+    return next((match[2] for match in found if len(match[0].split("\n")[-1].rstrip()) >= len(match[2])), "")
 
 
 def _heading(text: str) -> str:
