@@ -110,7 +110,7 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.NOTEBOOK: ".ipynb",
     Format.JSON: ".json .geojson",
     Format.JSON_LINES: ".jsonl .ndjson",
-    Format.XML: ".xml",
+    Format.XML: ".xml .kml .gpx .rss .atom .opml .xlf .xliff .tmx .plist",
     Format.CALENDAR: ".ics .ical .vcs .vcf .vcard",
     Format.SUBTITLES: ".srt .vtt .sbv .ass .ssa .lrc .smi",
     Format.TABLE: ".csv .tsv .tab .psv",
@@ -223,6 +223,7 @@ _SVG = re.compile(
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 """Of UTF-8 and UTF-16."""
 _FB2 = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<FictionBook[\s>]", re.I)
+_XML = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml\s+version\b")
 _MAIL = re.compile(
     rb"(?:From [^\n]*\n)?(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*)*"
     rb"(?:From|Received|Return-Path|Message-ID|MIME-Version|Delivered-To):",
@@ -318,7 +319,7 @@ def _unnamed(head: bytes, suffix: str) -> Format:
         raise DecodeError(f"is of no supported kind: export it as PDF, or leave it out; supported are {SUPPORTED}")
     if _MAIL.match(head):
         return Format.MAIL
-    return Format.TEXT
+    return Format.XML if _XML.match(head) else Format.TEXT
 
 
 def fitting_name(name: str, head: bytes, *, is_text: bool) -> str:

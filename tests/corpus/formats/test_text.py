@@ -775,3 +775,37 @@ def test_rows_of_tables_with_drawn_borders_have_the_names_of_their_columns(text:
 )
 def test_a_heading_above_a_rule_and_that_of_asciidoc_are_titles(sandbox, put, name, text, title):
     assert sandbox.probe(put(name, text.encode()), name).title == title
+
+
+PROPERTIES = (
+    "<?xml version='1.0'?><plist><dict><key>station</key><string>Skjeret</string><key>open</key><true/>"
+    "<key>crew</key><array><string>Ola</string><string>Kari</string></array></dict></plist>"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        (
+            "a.kml",
+            "<?xml version='1.0'?><kml><Placemark><name>Buoy</name><description><![CDATA[<b>Light</b>: 6 s<br>"
+            "Red]]></description></Placemark></kml>",
+            "kml Placemark name: Buoy, kml Placemark description: Light: 6 s Red",
+        ),
+        (
+            "a.rss",
+            "<rss><item><title>Crane</title><description>&lt;p&gt;It lifts &lt;b&gt;6 &amp;amp; 7&lt;/b&gt; t"
+            "&lt;/p&gt;</description></item></rss>",
+            "rss item title: Crane, rss item description: It lifts 6 & 7 t",
+        ),
+        ("a.json", '{"body": "<p>The <em>toll</em> is 9</p>", "rule": "a <b and c> d"}',
+         "body: The toll is 9, rule: a <b and c> d"),
+        ("a.plist", PROPERTIES, "plist dict station: Skjeret, plist dict open: true, plist dict crew string: Ola; Kari"),
+        ("a.xyz", "<?xml version='1.0'?><a><b>9</b></a>", "a b: 9"),
+    ],
+)  # fmt: skip
+def test_records_hold_the_words_of_web_pages_in_them_and_values_stand_behind_their_keys(
+    sandbox, put, options, name, text, shown
+):
+    (unit,) = decoded(sandbox, put(name, text.encode()), item(1, name), options)
+    assert unit.text.strip() == shown

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from xml.etree import ElementTree
 
 from vrag_ray.corpus.formats.named_rows import NamedRow
+from vrag_ray.corpus.formats.web_text import text_of_html
 from vrag_ray.corpus.model import clean
 
 LONGEST_LINE = 60
@@ -23,6 +24,10 @@ Pairs: TypeAlias = Sequence[tuple[str, str]]
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str)
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _OF_SCHEMA = "{http://www.w3.org/2001/XMLSchema-instance}"
+_MARKUP = re.compile(
+    r"</(?:a|b|blockquote|code|div|em|h[1-6]|i|li|ol|p|pre|span|strong|table|td|th|ul)\s*>|<(?:br|hr|img|p)\b[^<>]*>",
+    re.IGNORECASE,
+)
 _IDENTITY = re.compile(r"(?:.*[_ -])?(?:name|title|label|id|key|code)", re.IGNORECASE)
 
 
@@ -71,6 +76,11 @@ def _value_of(element: ElementTree.Element) -> Json:
     if own and len(element):
         return " ".join(_mixed_text(element).split())
     members: dict[str, list[Json]] = {}
+    if _local_name(element.tag) == "dict" and [child.tag for child in element[::2]] == ["key"] * -(-len(element) // 2):
+        # A property list of Apple.
+        for key, child in zip(element[::2], element[1::2], strict=False):
+            members.setdefault(key.text or "", []).append(_value_of(child) or _local_name(child.tag))
+        return {name: values[0] if len(values) == 1 else values for name, values in members.items()}
     for name, attribute in element.items():
         if not name.startswith(_OF_SCHEMA):
             members.setdefault(_local_name(name), []).append(attribute)
@@ -166,10 +176,14 @@ def _pairs(label: str, value: Value) -> list[tuple[str, str]]:
     if isinstance(value, list):
         text = "; ".join(shown for element in value for _, shown in _pairs("", element))
     else:
-        text = (
-            "" if value is None else str(value).lower() if isinstance(value, bool) else " ".join(clean(value).split())
-        )
+        text = "" if value is None else str(value).lower() if isinstance(value, bool) else _words_of(value)
     return [(label, text)] if text else []
+
+
+def _words_of(value: str) -> str:
+    """What a value says, on one line: feeds and exports of web sites hold parts of web pages."""
+    shown = text_of_html(value) if _MARKUP.search(value) is not None else value
+    return " ".join(clean(shown).split())
 
 
 def _words(pairs: Pairs) -> int:
