@@ -935,3 +935,22 @@ def test_letters_in_columns_stay_apart(font: str, rows: tuple[str, ...]) -> None
 def test_chinese_letters_that_blanks_part_stay_apart() -> None:
     page = page_of(lambda page: page.insert_text((72, 200), "港 口 管 理 员 是", fontname="china-s"))
     assert [word.text for word in read(page).words[-6:]] == list("港口管理员是")
+
+
+@pytest.mark.parametrize(
+    ("drawn", "shown"),
+    [
+        (b"(The mayor of K) -83 (\xa8) 416 (oln rests.)", "The mayor of Köln rests."),
+        (b"(Ren) -61 (\xb4) 388 (e and Mar) 28 (\xb4) 305 (ia rest.)", "René and María rest."),
+        (b"(Pas) 361 (\xb8) 28 (a rests.)", "Paşa rests."),
+        (b"(It) -20 (\xb4) -20 (s the mayor\xb4s.)", "It´s the mayor´s."),  # noqa: RUF001
+        (b"(The `old' and) -250 (\xb4) -250 (new.)", "The `old' and ´ new."),  # noqa: RUF001
+    ],
+)
+def test_an_accent_that_is_drawn_over_a_letter_makes_one_with_it(drawn: bytes, shown: str) -> None:
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((72, 100), "x", fontname="tiro")
+    document.update_stream(page.get_contents()[0], b"BT /tiro 12 Tf 72 700 Td [" + drawn + b"] TJ ET")
+    page = pymupdf.open(stream=document.tobytes(), filetype="pdf")[0]
+    assert read_page(page, min_chars=0, ocr=None, believed=set()).text == shown

@@ -800,7 +800,8 @@ PROPERTIES = (
         ),
         ("a.json", '{"body": "<p>The <em>toll</em> is 9</p>", "rule": "a <b and c> d"}',
          "body: The toll is 9, rule: a <b and c> d"),
-        ("a.plist", PROPERTIES, "plist dict station: Skjeret, plist dict open: true, plist dict crew string: Ola; Kari"),
+        ("a.plist", PROPERTIES,
+         "plist dict station: Skjeret, plist dict open: true, plist dict crew string: Ola; Kari"),
         ("a.xyz", "<?xml version='1.0'?><a><b>9</b></a>", "a b: 9"),
     ],
 )  # fmt: skip

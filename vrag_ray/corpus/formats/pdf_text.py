@@ -176,6 +176,17 @@ _THREE_LETTERS = re.compile(r"[^\W\d_]{3}")
 SPACELESS_OR_SIGN = re.compile(rf"[{CJK}\u3000-\u303f\uff00-\uffef]")
 _MISNAMED_FF = re.compile("(?<=[a-z])\u21b5|\u21b5(?=[a-z])")
 """The arrow as which some printers to PDF name TeX's ligature of two f."""
+_COMBINING = {
+    "\u00a8": "\u0308", "\u00b4": "\u0301", "`": "\u0300", "\u02c6": "\u0302", "\u02dc": "\u0303",
+    "\u02c7": "\u030c", "\u02da": "\u030a", "\u00b8": "\u0327", "\u02d8": "\u0306", "\u00af": "\u0304",
+    "\u02d9": "\u0307", "\u02dd": "\u030b", "\u02db": "\u0328",
+}  # fmt: skip
+"""Accents that are characters of their own, and those that belong to the letter before them."""
+_ACCENT = re.compile(f"[{''.join(_COMBINING)}]")
+_DOTLESS = {"\u0131": "i", "\u0237": "j"}
+_JOINED = "\u2060"
+WITHIN_LETTER = 0.15
+"""Share of a letter's breadth beside which, at both ends, the middle of its accent stands."""
 _NOISY = re.compile(
     r"[A-Za-z][«»*^~|<>=©®£§;:!?\\{}#$%+_\"][A-Za-z]|^[*^~|<>=©®£§;:!?\\}#%+_]+[A-Za-z]|[A-Za-z][*^«~|<>=©£§\\{}]"
     r"|[a-z][A-Z](?:[a-z]|[A-Z])|[A-Za-z]\d+[A-Za-z]|\d[a-z]{3}"
@@ -377,6 +388,12 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
         for block in layer.extractDICT()["blocks"]
         for number, line in enumerate(block.get("lines", ()))
     }
+    has_accents = _ACCENT.search(layer.extractText()) is not None
+    letters = {
+        (block["number"], number): line
+        for block in (layer.extractRAWDICT()["blocks"] if has_accents else ())
+        for number, line in enumerate(block.get("lines", ()))
+    }
     upright = Upright(page)
     lines: list[_Line] = []
     looks: list[_Look] = []
@@ -388,6 +405,8 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
         visible = _Line([], "", str(line["spans"][0]["font"]) if line is not None and line["spans"] else "")
         reached, back = float("-inf"), False
         drawn, written = _as_seen(line["spans"], line["dir"]) if line is not None else ("", "")
+        if (block, number) in letters:
+            drawn, written = _with_accents(letters[block, number], written) or (drawn, written)
         at = 0
         for x0, y0, x1, y1, raw, *_ in group:
             back, reached = back or x0 < reached - 1, max(reached, x1)
@@ -395,7 +414,7 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
             form = raw
             if drawn and (place := drawn.find(raw, at)) >= 0:
                 at = place + len(raw)
-                form = written[place:at]
+                form = written[place:at].replace(_JOINED, "")
             text = readable_form(clean(form)).strip()
             # What a font has no letter for at the edge of a word is a tab or a bullet.
             text = text.strip("\ufffd") or text
@@ -432,6 +451,50 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
             # What was written over a part of it comes last in the file.
             line.words.sort(key=lambda word: word.box.x0)
     return _with_columns([line for line in lines if line.words]), count
+
+
+class _LetterLine(TypedDict):
+    """What is read of MuPDF's lines of single characters."""
+
+    spans: list[_LetterSpan]
+    dir: tuple[float, float]
+
+
+class _LetterSpan(TypedDict):
+    chars: list[_DrawnLetter]
+
+
+class _DrawnLetter(TypedDict):
+    c: str
+    bbox: tuple[float, float, float, float]
+
+
+def _with_accents(line: _LetterLine, written: str) -> tuple[str, str] | None:
+    """The characters of a line, and the same with an accented letter where an accent is drawn over or under a letter,
+    as the old fonts of TeX do; in place of the accent stands ``_JOINED``. None where no accent is.
+
+    ``written`` are the characters in another form, as many; "" where they have none. An accent beside a letter, which
+    some type for an apostrophe, stays one.
+    """
+    drawn = [letter for span in line["spans"] for letter in span["chars"]]
+    if turn_of(line["dir"]) or _ACCENT.search("".join(letter["c"] for letter in drawn)) is None:
+        return None
+    text = "".join(letter["c"] for letter in drawn)
+    forms = list(written if len(written) == len(text) else text)
+    for number, mark in enumerate(drawn):
+        if (combining := _COMBINING.get(mark["c"])) is None:
+            continue
+        middle = (mark["bbox"][0] + mark["bbox"][2]) / 2
+        for beside in (number + 1, number - 1):
+            if not 0 <= beside < len(drawn) or forms[beside] == _JOINED:
+                continue
+            x0, _, x1, _ = drawn[beside]["bbox"]
+            slack = WITHIN_LETTER * (x1 - x0)
+            whole = unicodedata.normalize("NFC", _DOTLESS.get(forms[beside], forms[beside]) + combining)
+            if len(whole) == 1 and whole.isalpha() and x0 + slack < middle < x1 - slack:
+                forms[beside], forms[number] = whole, _JOINED
+                break
+    return text, "".join(forms)
 
 
 class TypeSpan(TypedDict):
