@@ -264,6 +264,8 @@ SIDE_BY_SIDE = f"<table><tr {{row}}><td {{cell}}>{2 * f'<p>{SECRET}</p>'}<td {{c
         ),
         ("<style>.x { clip-path: inset(100%) }</style>", f'<p class="x">{SECRET}</p>'),
         ("", f"<noscript>{SECRET}</noscript>"),
+        ("", f"<video><p>{SECRET}</p></video><canvas>{SECRET}</canvas><meter value=3 max=5>{SECRET}</meter>"),
+        ("", f"<datalist><option>{SECRET}</datalist>"),
         ("", f"<dialog id=open><p>{SECRET}</p></dialog>"),
         ("", f'<div style="overflow:hidden; max-height: 0px">{SECRET}</div>'),
         ("", SIDE_BY_SIDE.format(cell='style="font-size:0"', row="")),

@@ -98,6 +98,8 @@ _CLIPS = re.compile(r"(?:^|[;\s])overflow(?:-y)?\s*:\s*(?:hidden|clip)\b", re.IG
 _OPEN = re.compile(r"\sopen(?=[\s=]|$)", re.IGNORECASE)
 _LINE_THROUGH = re.compile(r"text-decoration(?:-line)?\s*:[^;{}]*\bline-through", re.IGNORECASE)
 _NO_LINE = re.compile(r"text-decoration(?:-line)?\s*:\s*none", re.IGNORECASE)
+REPLACED_TAGS = frozenset(("audio", "canvas", "datalist", "meter", "progress", "video"))
+"""Elements in place of whose words a browser draws something else."""
 STRUCK_TAGS = frozenset(("del", "s", "strike"))
 _CELLS = frozenset(("td", "th"))
 _CLASS = re.compile(r"\bclass\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
@@ -161,7 +163,7 @@ def seen_page(html: str) -> str:
         style = STYLE_VALUE.search(match[2])
         name, stated = match[1].lower(), (style[1] or style[2] or "") if style is not None else ""
         attributes = _QUOTED.sub("", match[2])
-        is_closed = name == "noscript" or (name == "dialog" and not _OPEN.search(attributes))
+        is_closed = name in REPLACED_TAGS or name == "noscript" or (name == "dialog" and not _OPEN.search(attributes))
         if is_closed or hides(stated) or _HIDDEN.search(attributes):
             return f'<{match[1]} style="display:none"{STYLE_VALUE.sub("", match[2])}{match[3]}>'
         if style is None or not _NO_SIZE.search(stated):

@@ -7,7 +7,7 @@ import re
 
 from vrag_ray.corpus.formats.unseen import BLOCK, SHEET, STYLE_VALUE, TAG
 
-CONTROLS = ("button", "option", "textarea")
+CONTROLS = ("button", "option", "output", "textarea")
 _IN_LINES = ("a", "abbr", "b", "cite", "code", "em", "i", "label", "q", "small", "span", "strong", "time")
 """Elements without a line of their own elsewhere; those that have one are apart anyway."""
 _ON_LINES = ("center", "details", "legend", "summary")

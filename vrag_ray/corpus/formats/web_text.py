@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from types import MappingProxyType
 
 from vrag_ray.corpus.formats.symbol_fonts import with_written_signs
-from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, states_size, states_visible, strikes
+from vrag_ray.corpus.formats.unseen import REPLACED_TAGS, STRUCK_TAGS, hides, states_size, states_visible, strikes
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import CONTROLS
 from vrag_ray.corpus.formats.web_parts import words_of_element
@@ -31,7 +31,7 @@ _ENDED_BY = {
 }
 """Which open elements end where one of that tag begins."""
 _SUPERSCRIPT_TAG = "sup"
-_UNSEEN = frozenset(("head", "script", "style", "title", "template", "rp", "rt", "rtc"))
+_UNSEEN = frozenset(("head", "script", "style", "title", "template", "rp", "rt", "rtc")) | REPLACED_TAGS
 _FILE = re.compile(r"\s*(?:cid:\S*|[^\s.]+\.(?:png|jpe?g|gif|bmp|svg|webp))\s*$", re.IGNORECASE)
 """What programs write where an author states no words for a picture."""
 
