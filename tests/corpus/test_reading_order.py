@@ -312,3 +312,33 @@ def test_rows_of_a_table_above_columns_stay_rows_and_the_number_of_the_page_is_n
     rows = [word for row in ratings for cell in row for word in cell]
     assert texts(ordered) == texts([*rows, *left, *right, *number])
     assert [len(region) for region in blocks] == [4, 12, 12, 1]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        [("412", 0.08), ("THE COAST JOURNAL", 0.75)],
+        [("Board of the coast", 0.08), ("413", 0.9)],
+        [("Harbour act", 0.8)],
+    ],
+    ids=["number first", "number last", "over one column"],
+)
+@pytest.mark.parametrize("y", [0.03, 0.95], ids=["header", "footer"])
+def test_a_header_or_footer_is_read_outside_of_the_columns(header: list[tuple[str, float]], y: float) -> None:
+    columns = [
+        [laid(text, x, 0.1 + row * LINE) for row, text in enumerate(prose(name, 12, 0.4))]
+        for name, x in (("l", 0.08), ("r", 0.52))
+    ]
+    edge = [word for text, x in header for word in laid(text, x, y)]
+    body = [word for column in columns for line in column for word in line]
+    written = interleaved(columns)
+    ordered, _ = arranged([*edge, *written] if y < 0.5 else [*written, *edge], ASPECT)
+    assert texts(ordered) == texts([*edge, *body] if y < 0.5 else [*body, *edge])
+
+
+def test_a_heading_at_the_top_of_a_column_is_a_line_of_it() -> None:
+    left = [laid(text, 0.08, 0.03 + row * LINE) for row, text in enumerate(prose("l", 12, 0.4))]
+    right = [laid(text, 0.52, 0.03 + (row + 2) * LINE) for row, text in enumerate(prose("r", 10, 0.4))]
+    heading = laid("Dues of ships", 0.52, 0.03)
+    ordered, _ = arranged(interleaved([left, [heading, *right]]), ASPECT)
+    assert texts(ordered) == texts([word for line in (*left, heading, *right) for word in line])

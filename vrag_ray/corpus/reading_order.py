@@ -46,6 +46,8 @@ UNEVEN = 0.3
 """Share by which the distances of two rows of one table differ at most."""
 EDGE_OF_PAGE = 0.08
 """Share of the page at its top and its bottom where the line with its number stands."""
+HEADER_WORDS, HEADER_APART = 8, 1.2
+"""Words of a header or a footer over or under one column, at most; heights of a line between it and the text."""
 ROWS_APART = 1.6
 """Heights of a line from which on lines are rows of a table rather than of a text."""
 SMALL_BEGINNINGS, FILLED = 0.2, 0.7
@@ -241,13 +243,14 @@ def _best_gutter(segments: Sequence[_Segment]) -> _Gutter | None:
 def _without_tables(
     band: Sequence[_Segment], strip: float, top: float, bottom: float, height: float
 ) -> tuple[float, float]:
-    """The longest part of a band of columns between tables and the line with the number of the page: what stands level
+    """The longest part of a band of columns between tables and the header or footer of the page: what stands level
     on both sides, row by row, belongs together there, and such a line to neither column."""
-    parts = _parts(band, strip, PART_GAP * height)
+    rows = _rows(band)
+    edges = ((rows[0], rows[1]), (rows[-1], rows[-2]))
+    outer = {id(s) for row, beside in edges if _is_furniture(row, beside, strip, height) for s in row}
     runs: list[list[_Segment]] = [[]]
-    for number, (part, has_rows) in enumerate(parts):
-        is_outer = number in (0, len(parts) - 1)
-        if (is_outer and _is_page_number(part, strip)) or (has_rows and _is_table(part, strip)):
+    for part, has_rows in _parts([s for s in band if id(s) not in outer], strip, PART_GAP * height):
+        if has_rows and _is_table(part, strip):
             runs.append([])
         else:
             runs[-1] += part
@@ -290,13 +293,20 @@ def _is_table(part: Sequence[_Segment], strip: float) -> bool:
     return min(len(left), len(right)) > LEAST_ROWS and _are_level(left, right) and not _are_columns(left, right)
 
 
-def _is_page_number(part: Sequence[_Segment], strip: float) -> bool:
-    """Whether one line stands on one side of the strip at the top or at the bottom of the page, and begins or ends with
-    a figure."""
-    words = [word for segment in part for word in segment.words]
-    is_at_edge = part[0].v1 < EDGE_OF_PAGE or part[0].v0 > 1 - EDGE_OF_PAGE
-    is_alone = len(_rows(part)) == 1 and len({segment.u1 <= strip for segment in part}) == 1
-    return is_at_edge and is_alone and (words[0].isdigit() or words[-1].isdigit())
+def _is_furniture(row: Sequence[_Segment], beside: Sequence[_Segment], strip: float, height: float) -> bool:
+    """Whether a line at the top or at the bottom of the page begins or ends with a figure, or is a few words over or
+    under a single column, apart from the row ``beside`` it."""
+    words = [word for segment in row for word in segment.words]
+    if not (row[0].v1 < EDGE_OF_PAGE or row[0].v0 > 1 - EDGE_OF_PAGE):
+        return False
+    apart = max(
+        min(segment.v0 for segment in beside) - max(segment.v1 for segment in row),
+        min(segment.v0 for segment in row) - max(segment.v1 for segment in beside),
+    )
+    is_over_one = len({segment.u1 <= strip for segment in row}) == 1
+    is_header = is_over_one and len(words) <= HEADER_WORDS and apart > HEADER_APART * height
+    has_number = words[0].isdigit() or words[-1].isdigit()
+    return is_header or (has_number and apart > (PART_GAP if is_over_one else HEADER_APART) * height)
 
 
 def _edges(segments: Sequence[_Segment], slack: float) -> list[float]:
