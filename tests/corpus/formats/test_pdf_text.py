@@ -954,3 +954,32 @@ def test_an_accent_that_is_drawn_over_a_letter_makes_one_with_it(drawn: bytes, s
     document.update_stream(page.get_contents()[0], b"BT /tiro 12 Tf 72 700 Td [" + drawn + b"] TJ ET")
     page = pymupdf.open(stream=document.tobytes(), filetype="pdf")[0]
     assert read_page(page, min_chars=0, ocr=None, believed=set()).text == shown
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda page: page.draw_rect((60, 189, 300, 204)),
+        lambda page: page.draw_line((60, 202), (300, 202)),
+        lambda page: page.draw_rect((60, 160, 300, 191), fill=(0.2, 0.2, 0.5)),
+        lambda page: [page.draw_line((60 + 40 * n, 186), (60 + 40 * n, 206)) for n in range(6)],
+    ],
+    ids=["box", "line", "bar above", "cells"],
+)
+def test_words_without_ink_between_lines_are_not_seen(around: Draw) -> None:
+    reading = read(page_of(around, lambda page: page.insert_text((64, 200), SECRET, render_mode=3)))
+    assert reading.text == SEEN
+    assert reading.notices == ("6 words that are not visible on the page are left out",)
+
+
+def test_faint_words_of_a_scan_are_read_where_the_others_of_the_page_are() -> None:
+    def scan(page: pymupdf.Page) -> None:
+        drawn = pymupdf.open()
+        picture = drawn.new_page(width=400, height=100)
+        picture.insert_text((10, 20), "The mole of Lier is closed until the end of May", fontsize=9)
+        picture.draw_line((10, 58), (40, 58))
+        page.insert_image((72, 150, 472, 250), pixmap=picture.get_pixmap(dpi=150))
+        page.insert_text((82, 170), "The mole of Lier is closed until the end of May", fontsize=9, render_mode=3)
+        page.insert_text((82, 208), "Moss", fontsize=9, render_mode=3)
+
+    assert read(page_of(scan)).text == f"{SEEN}\nThe mole of Lier is closed until the end of May\nMoss"

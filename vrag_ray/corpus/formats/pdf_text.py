@@ -63,6 +63,10 @@ COLOURED = 32
 INK_OF_A_SCAN = 40
 OFF_THE_INK = 0.6
 """Heights of a word by which the text of a scan may stand beside its ink."""
+STROKES_OF_A_LETTER = 0.3
+"""Strokes beside each other that a word has for each letter, at least, also where small type runs together."""
+LEAST_WITH_STROKES = 0.8
+"""Share of the words of a scan that have so many: others are too faint or too small."""
 SAME_PLACE = 0.5
 """Shares of height and width in which two words of one place agree."""
 SAME_WORD = 0.75
@@ -807,6 +811,7 @@ def _hidden(page: pymupdf.Page, looks: Sequence[_Look], in_one_place: Collection
         hidden |= _covered(page, [word for word in rest if any(_overlap(word.box, box) > 0 for box in near)])
     # The text of a scan is not drawn itself: its pixels show the words, and no other words stand there.
     taken = [look.word.box for look in drawn if id(look.word) not in hidden] if undrawn else []
+    inked: list[tuple[_Look, bool]] = []
     for look in undrawn:
         box = look.word.box
         x, y = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
@@ -816,7 +821,21 @@ def _hidden(page: pymupdf.Page, looks: Sequence[_Look], in_one_place: Collection
         has_ink = pixels.size and int(pixels.max()) - int(pixels.min()) >= INK_OF_A_SCAN
         if not has_ink or any(b.x0 <= x <= b.x1 and b.y0 <= y <= b.y1 for b in taken):
             hidden.add(id(look.word))
+        else:
+            along = pixels.T if look.word.turn % 180 else pixels
+            inked.append((look, _has_strokes(along, len(look.word.text))))
+    # Lines and edges of boxes are ink too, on a page that is no scan.
+    if sum(has_strokes for _, has_strokes in inked) < LEAST_WITH_STROKES * len(inked):
+        hidden |= {id(look.word) for look, has_strokes in inked if not has_strokes}
     return hidden
+
+
+def _has_strokes(pixels: Grey, count: int) -> bool:
+    """Whether ``pixels``, of which the rows lie along a word of ``count`` letters, hold as many strokes beside each
+    other as these have: lines and edges of boxes that stand around a word are fewer."""
+    ink = np.abs(pixels.astype(np.int16) - int(np.median(pixels))) >= INK_OF_A_SCAN
+    strokes = int(np.count_nonzero(np.diff(ink.astype(np.int8), axis=1, prepend=0) == 1, axis=1).max())
+    return strokes >= max(2, STROKES_OF_A_LETTER * count) if count > 1 else strokes > 0
 
 
 def _covered(page: pymupdf.Page, words: Sequence[Word]) -> set[int]:
