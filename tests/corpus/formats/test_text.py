@@ -728,7 +728,8 @@ def test_a_comment_in_code_is_no_heading(sandbox, put):
             "\\documentclass{article}\n% \\title{Old}\n\\title[S]{Loss of {D}ykes\\thanks{X}}\n",
             "Loss of Dykes",
         ),
-        ("a.tex", '\\documentclass{article}\n\\title{Der K\\"onig}\n', "a"),
+        ("a.tex", '\\documentclass{article}\n\\title{Der K\\"onig}\n', "Der König"),
+        ("a.tex", "\\documentclass{article}\n\\title{Of \\'{x} rays}\n", "a"),
         ("a.txt", "Write \\title{x} on top.", "a"),
         ("a.org", "#+AUTHOR: Liv\n#+TITLE: Minutes of May\n* Roof\n", "Minutes of May"),
     ],
@@ -810,3 +811,24 @@ def test_records_hold_the_words_of_web_pages_in_them_and_values_stand_behind_the
 ):
     (unit,) = decoded(sandbox, put(name, text.encode()), item(1, name), options)
     assert unit.text.strip() == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (r"\section{A} M{\"u}hle, Ren\'e, Fran\c{c}ois, \v{S}ik, Mart\'{\i}nez, S{\o}rby, Stra{\ss}e, \AA lesund",
+         r"\section{A} Mühle, René, François, Šik, Martínez, Sørby, Straße, Ålesund"),
+        ('@book{a, author = {Erd{\\H{o}}s and \\L{}ukasz}}', "@book{a, author = {Erdős and Łukasz}}"),
+        (r"\section{A} \omega, \'{x}, \label{o}", r"\section{A} \omega, \'{x}, \label{o}"),
+        (r"Open C:\o and say \'e", r"Open C:\o and say \'e"),
+    ],
+    ids=["TeX", "BibTeX", "commands", "no TeX"],
+)  # fmt: skip
+def test_letters_that_tex_writes_as_commands_are_read(sandbox, put, options, text, shown):
+    (unit,) = decoded(sandbox, put("a.tex", text.encode()), item(1, "a.tex"), options)
+    assert unit.text == shown
+
+
+def test_a_title_of_tex_may_have_accents(sandbox, put):
+    text = r"\documentclass{a}\title{Die M\"uhle am Fluss}"
+    assert sandbox.probe(put("a.tex", text.encode()), "a.tex").title == "Die Mühle am Fluss"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
@@ -87,6 +88,19 @@ _TEX = re.compile(
 _TEX_MARKUP = re.compile(r"\$[^$\n]*\$|\\(?:[A-Za-z]+\*?|.)|[{}~]")
 _TEX_BREAKS = re.compile(r"[^\W\d_]+(?:\\-[^\W\d_]+)+")
 """Where TeX may divide a word."""
+_BIB = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*\{", re.MULTILINE)
+_TEX_LETTER = re.compile(
+    r"(\{)?\\(?:([\"'`^~=.])[ ]?(?:\{\\?([A-Za-z])\}|\\?([A-Za-z]))|([uvHckr])\{\\?([A-Za-z])\}"
+    r"|(ss|ae|AE|oe|OE|aa|AA|o|O|l|L)(?![A-Za-z])(?:\{\}|[ ])?)(?(1)\})"
+)
+"""A letter with an accent, ``{\\"u}``, ``\\'{e}`` or ``\\v{s}``, and one that TeX has a name for."""
+_TEX_ACCENTS = {
+    '"': "\u0308", "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", "=": "\u0304", ".": "\u0307",
+    "u": "\u0306", "v": "\u030c", "H": "\u030b", "c": "\u0327", "k": "\u0328", "r": "\u030a",
+}  # fmt: skip
+_TEX_NAMES = {
+    "ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "aa": "å", "AA": "Å", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł",
+}  # fmt: skip
 _KEY = re.compile(r"\s*[\w.\"'-]+:\s")
 _WIDE_GAP = re.compile(r"\S(?: {3,}| *\t\s*)(?=\S)")
 _BLANK_INSIDE = re.compile(r"[ \t]+(?=\S)")
@@ -139,6 +153,21 @@ def divided_words(text: str, tables: Sequence[NamedRow]) -> list[NamedRow]:
         last = blank.end() if blank else end
         rows.append(NamedRow(start, last, f"{whole}\n{indent}" if blank else whole))
     return sorted(rows, key=lambda row: row.start)
+
+
+def tex_letters(text: str, others: Sequence[NamedRow]) -> list[NamedRow]:
+    """The letters that a text of TeX or BibTeX writes as commands, as what they are; none in ``others``."""
+    if "\\" not in text or (_TEX.search(text) is None and _BIB.search(text) is None):
+        return []
+    letters = (NamedRow(*match.span(), _tex_letter(match)) for match in _TEX_LETTER.finditer(text))
+    return [row for row in letters if row.text != text[row.start : row.end] and not rows_in(others, row.start, row.end)]
+
+
+def _tex_letter(match: re.Match[str]) -> str:
+    if match[7]:
+        return _TEX_NAMES[match[7]]
+    letter = unicodedata.normalize("NFC", f"{match[3] or match[4] or match[6]}{_TEX_ACCENTS[match[2] or match[5]]}")
+    return letter if len(letter) == 1 else match[0]
 
 
 def split_pieces(text: str, words: int = PIECE_WORDS) -> list[Span]:
@@ -259,7 +288,8 @@ class TextSource(SpanSource):
         self._spans = row_pieces(self._named, RECORD_WORDS) or split_pieces(self._text)
         if not self._named:
             tables = text_tables(self._text)
-            self._named = sorted([*tables, *divided_words(self._text, tables)], key=lambda row: row.start)
+            rows = sorted([*tables, *divided_words(self._text, tables)], key=lambda row: row.start)
+            self._named = sorted([*rows, *tex_letters(self._text, rows)], key=lambda row: row.start)
 
     def probe(self) -> Probe:
         if self._is_markdown:
@@ -370,8 +400,8 @@ def _title_within(text: str, suffix: str) -> str:
         return underlined
     if _TEX.search(text) is None or (title := _TEX_TITLE.search(text)) is None:
         return ""
-    words = _TEX_SIGN.sub("", _TEX_COMMAND.sub(" ", title[1]))
-    # Accents are written with it, for example.
+    words = _TEX_SIGN.sub("", _TEX_COMMAND.sub(" ", _TEX_LETTER.sub(_tex_letter, title[1])))
+    # Formulas are written with it, for example.
     return "" if "\\" in words else words
 
 
