@@ -818,11 +818,13 @@ def test_records_hold_the_words_of_web_pages_in_them_and_values_stand_behind_the
     [
         (r"\section{A} M{\"u}hle, Ren\'e, Fran\c{c}ois, \v{S}ik, Mart\'{\i}nez, S{\o}rby, Stra{\ss}e, \AA lesund",
          r"\section{A} Mühle, René, François, Šik, Martínez, Sørby, Straße, Ålesund"),
+        (r"\section{A} 45~crowns, Fig.~\ref{a}, a~b, 9\,\% of R\&D, see /~ida",
+         r"\section{A} 45 crowns, Fig. \ref{a}, a b, 9\,% of R&D, see /~ida"),
         ('@book{a, author = {Erd{\\H{o}}s and \\L{}ukasz}}', "@book{a, author = {Erdős and Łukasz}}"),
         (r"\section{A} \omega, \'{x}, \label{o}", r"\section{A} \omega, \'{x}, \label{o}"),
         (r"Open C:\o and say \'e", r"Open C:\o and say \'e"),
     ],
-    ids=["TeX", "BibTeX", "commands", "no TeX"],
+    ids=["TeX", "signs", "BibTeX", "commands", "no TeX"],
 )  # fmt: skip
 def test_letters_that_tex_writes_as_commands_are_read(sandbox, put, options, text, shown):
     (unit,) = decoded(sandbox, put("a.tex", text.encode()), item(1, "a.tex"), options)

@@ -94,6 +94,8 @@ _TEX_LETTER = re.compile(
     r"|(ss|ae|AE|oe|OE|aa|AA|o|O|l|L)(?![A-Za-z])(?:\{\}|[ ])?)(?(1)\})"
 )
 """A letter with an accent, ``{\\"u}``, ``\\'{e}`` or ``\\v{s}``, and one that TeX has a name for."""
+_TEX_MARK = re.compile(r"(?<=[\w.,:;)}])~(?=[\w\\$({])|\\(?=[&%_#$])")
+"""A blank at which no line ends, and what stands before a sign that means something else without it."""
 _TEX_ACCENTS = {
     '"': "\u0308", "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", "=": "\u0304", ".": "\u0307",
     "u": "\u0306", "v": "\u030c", "H": "\u030b", "c": "\u0327", "k": "\u0328", "r": "\u030a",
@@ -156,10 +158,12 @@ def divided_words(text: str, tables: Sequence[NamedRow]) -> list[NamedRow]:
 
 
 def tex_letters(text: str, others: Sequence[NamedRow]) -> list[NamedRow]:
-    """The letters that a text of TeX or BibTeX writes as commands, as what they are; none in ``others``."""
+    """The letters, blanks and signs that a text of TeX or BibTeX writes as commands, as what they are; none in
+    ``others``."""
     if "\\" not in text or (_TEX.search(text) is None and _BIB.search(text) is None):
         return []
-    letters = (NamedRow(*match.span(), _tex_letter(match)) for match in _TEX_LETTER.finditer(text))
+    letters = [NamedRow(*match.span(), _tex_letter(match)) for match in _TEX_LETTER.finditer(text)]
+    letters += [NamedRow(*match.span(), " " * (match[0] == "~")) for match in _TEX_MARK.finditer(text)]
     return [row for row in letters if row.text != text[row.start : row.end] and not rows_in(others, row.start, row.end)]
 
 
