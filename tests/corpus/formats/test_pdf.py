@@ -49,6 +49,16 @@ def test_a_page_without_stated_title_is_titled_by_its_largest_type(sandbox, put)
     assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Grand Title"
 
 
+def test_a_title_has_the_accented_letters_that_old_fonts_of_tex_draw_in_two(sandbox, put):
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((72, 300), "The harbour was built in 1911, and the keeper writes its log.", fontsize=10)
+    page.insert_text((72, 100), "x", fontname="tiro")
+    title = b"BT /tiro 24 Tf 72 700 Td [(Die Br) 28 (\xa8) 416 (ucke von K) -83 (\xa8) 416 (oln)] TJ ET"
+    document.update_stream(page.get_contents()[-1], title)
+    assert sandbox.probe(put("bridge.pdf", document.tobytes()), "bridge.pdf").title == "Die Brücke von Köln"
+
+
 def test_a_title_with_a_shadow_is_read_once_and_what_reportlab_states_for_nothing_is_left_out(sandbox, put):
     import pymupdf
 

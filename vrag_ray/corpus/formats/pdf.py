@@ -51,6 +51,7 @@ from vrag_ray.corpus.formats.pdf_text import (
     has_common_words,
     is_badly_read,
     is_plausible,
+    letters_with_accents,
     read_page,
     readable_form,
     text_as_seen,
@@ -524,12 +525,17 @@ class PdfSource:
         # A display list without annotations: the page itself would give the words of filled fields too.
         page = self._page(0)
         layer = pymupdf.TextPage(page.get_displaylist(annots=0).get_textpage(LAYER_FLAGS))
-        drawn = [line for block in layer.extractDICT()["blocks"] for line in block.get("lines", ())]
+        letters = letters_with_accents(layer)
+        drawn = [
+            (line, letters.get((block["number"], number)))
+            for block in layer.extractDICT()["blocks"]
+            for number, line in enumerate(block.get("lines", ()))
+        ]
         seen = ""
-        if any(_may_be_unseen(span) for line in drawn for span in line["spans"]):
+        if any(_may_be_unseen(span) for line, _ in drawn for span in line["spans"]):
             seen = _letters("".join(word.text for word in self._words_of(0)))
         # Without a word nothing is known, as of a scan.
-        for line in drawn if seen else ():
+        for line, _ in drawn if seen else ():
             line["spans"] = [
                 span for span in line["spans"] if not _may_be_unseen(span) or _letters(span["text"]) in seen
             ]
@@ -537,10 +543,10 @@ class PdfSource:
             (
                 max(span["size"] for span in line["spans"]),
                 line["dir"],
-                readable_form(text_as_seen(line)),
+                readable_form(text_as_seen(line, accented)),
                 line["bbox"],
             )
-            for line in drawn
+            for line, accented in drawn
             if line["spans"]
         )
         printed = " ".join(text for _, _, text, _ in lines)
@@ -548,10 +554,10 @@ class PdfSource:
             return None
         if self._document.is_pdf and fonts_without_letters(page) and not has_common_words(printed):
             return None
-        letters: Counter[tuple[float, float]] = Counter()
+        count_of: Counter[tuple[float, float]] = Counter()
         for _, direction, text, _ in lines:
-            letters[direction] += letters_in(text)
-        usual = letters.most_common(1)[0][0]
+            count_of[direction] += letters_in(text)
+        usual = count_of.most_common(1)[0][0]
         upright = [(size, text, bbox) for size, direction, text, bbox in lines if direction == usual]
         labels = [(size, bbox) for size, text, bbox in upright if text.rstrip().endswith(":")]
         unlabelled = [

@@ -392,12 +392,7 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
         for block in layer.extractDICT()["blocks"]
         for number, line in enumerate(block.get("lines", ()))
     }
-    has_accents = _ACCENT.search(layer.extractText()) is not None
-    letters = {
-        (block["number"], number): line
-        for block in (layer.extractRAWDICT()["blocks"] if has_accents else ())
-        for number, line in enumerate(block.get("lines", ()))
-    }
+    letters = letters_with_accents(layer)
     upright = Upright(page)
     lines: list[_Line] = []
     looks: list[_Look] = []
@@ -408,9 +403,7 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
         turn = (turn_of(line["dir"]) + int(page.rotation)) % 360 if line is not None else 0
         visible = _Line([], "", str(line["spans"][0]["font"]) if line is not None and line["spans"] else "")
         reached, back = float("-inf"), False
-        drawn, written = _as_seen(line["spans"], line["dir"]) if line is not None else ("", "")
-        if (block, number) in letters:
-            drawn, written = _with_accents(letters[block, number], written) or (drawn, written)
+        drawn, written = _as_seen(line, letters.get((block, number))) if line is not None else ("", "")
         at = 0
         for x0, y0, x1, y1, raw, *_ in group:
             back, reached = back or x0 < reached - 1, max(reached, x1)
@@ -457,7 +450,7 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
     return _with_columns([line for line in lines if line.words]), count
 
 
-class _LetterLine(TypedDict):
+class LetterLine(TypedDict):
     """What is read of MuPDF's lines of single characters."""
 
     spans: list[_LetterSpan]
@@ -473,7 +466,19 @@ class _DrawnLetter(TypedDict):
     bbox: tuple[float, float, float, float]
 
 
-def _with_accents(line: _LetterLine, written: str) -> tuple[str, str] | None:
+def letters_with_accents(layer: pymupdf.TextPage) -> dict[tuple[int, int], LetterLine]:
+    """The lines of a text layer by the numbers of their block and of themselves in it; none where no accent stands by
+    itself."""
+    if _ACCENT.search(layer.extractText()) is None:
+        return {}
+    return {
+        (block["number"], number): line
+        for block in layer.extractRAWDICT()["blocks"]
+        for number, line in enumerate(block.get("lines", ()))
+    }
+
+
+def _with_accents(line: LetterLine, written: str) -> tuple[str, str] | None:
     """The characters of a line, and the same with an accented letter where an accent is drawn over or under a letter,
     as the old fonts of TeX do; in place of the accent stands ``_JOINED``. None where no accent is.
 
@@ -517,7 +522,14 @@ class TypeLine(TypedDict):
     dir: tuple[float, float]
 
 
-def _as_seen(spans: Sequence[TypeSpan], direction: tuple[float, float]) -> tuple[str, str]:
+def _as_seen(line: TypeLine, letters: LetterLine | None) -> tuple[str, str]:
+    """The characters of a line and the same as they are seen: ``_as_signs``, and ``_with_accents`` by its ``letters``.
+    Empty where they are the same."""
+    signs = _as_signs(line["spans"], line["dir"])
+    return (_with_accents(letters, signs[1]) if letters is not None else None) or signs
+
+
+def _as_signs(spans: Sequence[TypeSpan], direction: tuple[float, float]) -> tuple[str, str]:
     """The characters of a line, and the same with superscript digits where digits stand higher than others, and signs
     where a font has signs in the places of letters.
 
@@ -555,9 +567,12 @@ def _is_superscript(span: TypeSpan, beside: TypeSpan, direction: tuple[float, fl
     return LEAST_RISE * size <= rise <= MOST_RISE * size and span["size"] <= SUPERSCRIPT_SIZE * size
 
 
-def text_as_seen(line: TypeLine) -> str:
-    """The characters of a line that MuPDF gives, with its superscript digits and signs as such."""
-    return _as_seen(line["spans"], line["dir"])[1] or "".join(span["text"] for span in line["spans"])
+def text_as_seen(line: TypeLine, letters: LetterLine | None = None) -> str:
+    """The characters of a line that MuPDF gives, with its superscript digits, signs and accented letters as such."""
+    text = "".join(span["text"] for span in line["spans"])
+    drawn, written = _as_seen(line, letters)
+    # A part of the line may have been taken out.
+    return written.replace(_JOINED, "") if drawn == text else text
 
 
 def _with_columns(lines: list[_Line]) -> list[_Line]:
