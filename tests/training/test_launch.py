@@ -8,6 +8,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from tests.support.object_store import Bucket
@@ -115,6 +116,17 @@ def test_a_run_is_kept_where_its_storage_says(
         str(project / "expert"),
         str(project / "model"),
     )
+
+
+@pytest.mark.usefixtures("workers")
+def test_a_run_with_checkpoints_of_other_settings_starts_nothing(project: Path):
+    config = SFTConfig.model_validate(SFT | {"model": {"path": "model"}})
+    run = Path(train_sft(config, lambda _: None)).parent
+    (run / "checkpoint_1").mkdir()
+    placed = config.model_dump(mode="json") | {"trajectories": str(project / "expert")}
+    (run / "config.yaml").write_text(yaml.safe_dump(placed), encoding="utf-8")
+    with pytest.raises(VragError, match=r"run has checkpoints .*: seed 0 \(now 1\)\. Take these settings back"):
+        train_sft(config.model_copy(update={"seed": 1}), pytest.fail)
 
 
 @pytest.mark.usefixtures("project", "workers")

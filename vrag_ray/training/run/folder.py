@@ -28,7 +28,8 @@ POLL_S, REMOTE_POLL_S = 0.5, 5.0
 README = """\
 # Training run {name}
 
-- `config.yaml`: every setting of this run, defaults included. The same file continues or repeats it.
+- `config.yaml`: every setting of this run, defaults included. The same file continues or repeats it. Once there is a
+  checkpoint, settings that decide the weights cannot change under this name; how far it goes and where it runs can.
 - `kind.txt`: supervised fine-tuning, reinforcement learning or retriever training.
 - `metrics.jsonl`: one line for each optimiser step or validation (`step` counts from 1); `tensorboard/` has the same.
 - `progress.log`: the lines that were shown while it ran.

@@ -121,6 +121,13 @@ class RunStorage:
             yield StagedFolder(Path(local), publish)
             publish()
 
+    def has_checkpoint(self) -> bool:
+        """Whether there is one that Ray Train would go on from."""
+        from pyarrow import fs
+
+        inside = self._fs.get_file_info(fs.FileSelector(self._base, allow_not_found=True))
+        return any(info.base_name.startswith("checkpoint_") and info.type == fs.FileType.Directory for info in inside)
+
     def delete_folder(self, name: str) -> None:
         self._fs.delete_dir(self._path(name))
 

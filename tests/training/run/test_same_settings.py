@@ -1,0 +1,99 @@
+"""A run of an old name: with which settings it goes on, and with which it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.training_configs import RL, SFT
+from vrag_ray.training.config import RLConfig, SFTConfig, TrainConfig
+from vrag_ray.training.run.folder import RunFolder
+from vrag_ray.training.run.same_settings import refuse_other_settings
+from vrag_ray.training.run.storage import RunStorage
+from vrag_ray.types import VragError
+
+GoOn = Callable[..., None]
+JUDGED = {"scorer": "judge", "judge": {"base_url": "http://a:1/v1", "model": "large"}}
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> RunStorage:
+    storage = RunStorage(str(tmp_path), "run")
+    storage.create()
+    return storage
+
+
+def begun(storage: RunStorage, config: TrainConfig, *, checkpoint: bool = True) -> None:
+    """What a run that was killed leaves."""
+    RunFolder(storage, config, config.name, "").close()
+    if checkpoint:
+        storage.write("checkpoint_2026-11-30_08-00-00.000000/model.safetensors", b"")
+
+
+def rl(**values: object) -> RLConfig:
+    return RLConfig.model_validate(RL | {"reward": JUDGED} | values)
+
+
+@pytest.mark.parametrize(
+    ("changed", "differing"),
+    [
+        ({"algorithm": "grpo"}, r"algorithm ggpo \(now grpo\)\. Take"),
+        ({"optimizer": {"lr": 1e-4}}, r"optimizer\.lr 1e-06 \(now 0\.0001\)\. Take"),
+        ({"model": {"path": "some/model", "lora_rank": 8}}, r"model\.lora_rank 0 \(now 8\)"),
+        ({"model": {"path": "other/model"}}, r"model\.path some/model \(now other/model\)"),
+        ({"reward": {"scorer": "f1"}}, r"reward\.scorer judge \(now f1\); reward\.judge .* \(now None\)"),
+        (
+            {"reward": {**JUDGED, "judge": {"base_url": "http://a:1/v1", "model": "small"}}},
+            r"reward\.judge\.model large",
+        ),
+        ({"rollout": {"group": 8}, "seed": 1}, r"seed 0 \(now 1\); .*rollout\.group 5 \(now 8\)"),
+        ({"examples": "others.jsonl"}, r"examples questions\.jsonl \(now others\.jsonl\)"),
+    ],
+)
+def test_settings_that_decide_the_weights_cannot_change_once_there_is_a_checkpoint(
+    changed: dict[str, object], differing: str, storage: RunStorage
+) -> None:
+    begun(storage, rl())
+    with pytest.raises(VragError, match=rf"run has checkpoints that were made with other settings: {differing}"):
+        refuse_other_settings(storage, rl(**changed))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"examples": "/home/me/questions.jsonl"},
+        {"steps": 400, "checkpoint_every": 1, "validation": "held-out.jsonl", "validation_every": 5},
+        {"workers": {"count": 4, "max_failures": -1}, "rollout": {"concurrency": 8, "engine": {"max_num_seqs": 8}}},
+        {"reward": {**JUDGED, "judge": {"base_url": "http://b:2/v1", "model": "large"}, "judge_cache": "verdicts"}},
+        {"examples": "/tmp/working_dir_files/_ray_pkg_3f/questions.jsonl"},
+    ],
+)
+def test_how_far_a_run_goes_and_where_it_runs_may_change(changed: dict[str, object], storage: RunStorage) -> None:
+    submitted = {"examples": "/tmp/working_dir_files/_ray_pkg_aa/questions.jsonl"}
+    begun(storage, rl(**submitted))
+    refuse_other_settings(storage, rl(**submitted | changed))
+
+
+def test_a_run_without_a_checkpoint_begins_anew_with_any_settings(storage: RunStorage) -> None:
+    refuse_other_settings(storage, rl())
+    begun(storage, rl(), checkpoint=False)
+    refuse_other_settings(storage, rl(algorithm="grpo", seed=7))
+
+
+def test_a_sharded_run_goes_on_with_as_many_workers_alone(storage: RunStorage) -> None:
+    def sharded(**workers: int) -> SFTConfig:
+        return SFTConfig.model_validate(SFT | {"model": {"path": "m", "sharded": True}, "workers": workers})
+
+    begun(storage, sharded(count=2))
+    refuse_other_settings(storage, sharded(count=2, threads=4))
+    with pytest.raises(VragError, match=r"workers\.count 2 \(now 4\)"):
+        refuse_other_settings(storage, sharded(count=4))
+
+
+def test_a_setting_that_only_the_newer_version_has_is_not_compared(storage: RunStorage) -> None:
+    begun(storage, rl())
+    written = storage.read("config.yaml").decode()
+    storage.write("config.yaml", written.replace("parity_gate", "former_gate").replace("seed: 0\n", "").encode())
+    refuse_other_settings(storage, rl(seed=1))
