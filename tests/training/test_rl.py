@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from tests.support.mosaic_runs import recipe
 from tests.support.recorded_runs import KEEP, MUSEUM, SALES, record_of
+from tests.support.training_configs import RL
 from vrag_ray.config import AgentConfig
 from vrag_ray.questions.examples import Example
 from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.training.collectives import Collectives
-from vrag_ray.training.config import RewardConfig
+from vrag_ray.training.config import RewardConfig, RLConfig
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
-from vrag_ray.training.rl import _progress_line
+from vrag_ray.training.rl import _check_parity, _progress_line
 from vrag_ray.training.rollout.environment import grounding_line
 from vrag_ray.training.rollout.rollout import Task
 from vrag_ray.training.rollout.rollout_metrics import rollout_metrics
+from vrag_ray.training.trainer.learner import Update
 from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
 from vrag_ray.types import VragError
 
@@ -77,3 +81,11 @@ def test_a_step_whose_runs_were_all_cut_short_claims_no_success() -> None:
 
 def test_a_step_from_which_dynamic_sampling_left_no_run_is_told() -> None:
     assert line_of().startswith("no run could be graded, turns 0.0")
+
+
+@pytest.mark.parametrize(("gap", "stops"), [(0.05, False), (0.06, True), (math.nan, True)])
+def test_a_gap_beyond_the_gate_or_no_number_at_all_stops_the_run(gap: float, stops: bool) -> None:
+    update = Update(*[0.0] * 6, gap_mean=gap, gap_max=gap, grad_norm=0.0, lr=0.0, tokens=1, kept_tokens=1, segments=1,
+                    kept_segments=1)  # fmt: skip
+    with pytest.raises(VragError, match=r"parity_gate = 0\.05") if stops else nullcontext():
+        _check_parity(update, RLConfig.model_validate(RL), 0)

@@ -221,7 +221,8 @@ def _cut(groups: Groups, config: RLConfig, ranks: Collectives) -> list[list[Trai
 
 def _check_parity(update: Update, config: RLConfig, step: int) -> None:
     gap = update.gap_mean
-    if gap > config.parity_gate:
+    # Not `>`: a gap that is no number is larger than any.
+    if not gap <= config.parity_gate:
         raise VragError(
             f"step {step + 1}: sampler and trainer differ by {gap:.3g} in the mean log-prob of a token, more than "
             f"parity_gate = {config.parity_gate:g}: the engine has other weights than the trainer, or other precision"

@@ -12,6 +12,7 @@ from torch import nn
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import OptimizerConfig, Schedule
 from vrag_ray.training.trainer.optimizer import Optimizer, lr_at
+from vrag_ray.types import VragError
 
 COSINE = OptimizerConfig(lr=1.0, warmup_steps=4, schedule=Schedule.COSINE, final_lr=0.2)
 
@@ -54,6 +55,22 @@ class Line(nn.Module):
 
 def optimizer(line: Line, config: OptimizerConfig, steps: int = 10) -> Optimizer:
     return Optimizer(line, config, steps, Collectives())  # type: ignore[arg-type]  of a model, only its parameters matter
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_gradient_that_is_not_finite_stops_the_run_and_changes_no_weight(value: float):
+    line = Line()
+    steps = optimizer(line, OptimizerConfig(lr=0.1))
+    line.lose(0)
+    steps.step()
+    before = [parameter.detach().clone() for parameter in line.parameters()]
+    line.lose(1)
+    assert line.shift.grad is not None
+    line.shift.grad.fill_(value)
+    with pytest.raises(VragError, match=r"optimiser step 2: the gradient is not finite .* lower optimizer\.lr"):
+        steps.step()
+    assert all(torch.equal(old, new) for old, new in zip(before, line.parameters(), strict=True))
+    assert steps.done == 1
 
 
 def test_a_step_is_that_of_torchs_adamw_with_clipped_gradients():

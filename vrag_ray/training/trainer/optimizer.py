@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import OptimizerConfig, Schedule
+from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,7 +44,9 @@ class Optimizer:
     def step(self) -> float:
         """Apply the summed gradients and forget them; their norm before clipping.
 
-        Where no rank has any, nothing was to be learnt: the step counts, but momentum moves no weight.
+        Where no rank has any, nothing was to be learnt: the step counts, but momentum moves no weight. Raises
+        VragError, with the weights as they were, for a gradient that is not finite: one such step would make every
+        weight NaN.
         """
         from torch.nn.utils import clip_grad_norm_
 
@@ -54,6 +57,14 @@ class Optimizer:
         if not self._sharded:
             self._ranks.sum_gradients(self._parameters)
         norm = float(_whole(clip_grad_norm_(self._parameters, self._config.clip_norm)))
+        if not math.isfinite(norm):
+            self._adam.zero_grad(set_to_none=True)
+            raise VragError(
+                f"optimiser step {self.done + 1}: the gradient is not finite (its norm is {norm}), so no weight was "
+                "changed. If this is the first step, check the model's weights and dtype, and rewards and advantages "
+                "of your own; if training went well before, begin another run with a lower optimizer.lr at the last "
+                "checkpoint (model.path)"
+            )
         self.lr = lr_at(self.done, self._steps, self._config)
         for group in self._adam.param_groups:
             group["lr"] = self.lr
