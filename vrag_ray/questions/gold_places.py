@@ -51,8 +51,8 @@ class GoldPlace:
 
     @property
     def page_key(self) -> tuple[str, str]:
-        """Document id and locator key of the page. Raises VragError for a place that has none."""
-        return self.doc_id, Locator(page=self.page).key
+        """Document id and ``place_key``."""
+        return self.doc_id, place_key(self.page, *(self.seconds or (None, None)))
 
     def is_met_by(self, seen: Seen) -> bool:
         """The same page, or seconds in common."""
@@ -127,6 +127,12 @@ def _place(uid: str, gold: GoldPage, pages: NamedPages) -> GoldPlace:
     pages.find(gold.file_name, gold.page, which)
     text = gold.text if gold.box is None and gold.pixels is None else ""
     return GoldPlace(name_of(gold), document.doc_id, page=gold.page, box=gold.box, text=text, pixels=gold.pixels)
+
+
+def place_key(page: int | None, t_start: float | None, t_end: float | None) -> str:
+    """As ``Locator.key``; "" for a document as a whole."""
+    known = page is not None or (t_start is not None and t_end is not None)
+    return Locator(page=page, t_start=t_start, t_end=t_end).key if known else ""
 
 
 def name_of(gold: GoldPage) -> str:

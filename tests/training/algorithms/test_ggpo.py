@@ -29,7 +29,7 @@ from vrag_ray.training.advantages import ancestors, ggpo_keep, group_advantages
 from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS
 from vrag_ray.training.algorithms.loss import Counts, loss
 from vrag_ray.training.losses import Denominator, policy_loss
-from vrag_ray.training.rewards.reward import RewardWeights, mixed, pages_by_node
+from vrag_ray.training.rewards.reward import RewardWeights, mixed, places_by_node
 from vrag_ray.types import FamilyName
 
 Graph = dict[str, list[str]]
@@ -149,8 +149,8 @@ def test_the_mask_is_recomputed_from_a_stored_run(success: bool):
 
     def keep(run: RunRecord) -> list[bool]:
         graph = {node.id: list(node.parents) for node in run.graph.nodes}
-        gold = pages_by_node(run)["a"][0]
-        valuable = {node for node, pages in pages_by_node(run).items() if gold in pages}
+        gold = places_by_node(run)["a"][0]
+        valuable = {node for node, pages in places_by_node(run).items() if gold in pages}
         return ggpo_keep(graph, "answer", success, valuable, ["a", "b", None, "answer"])
 
     assert keep(record) == keep(RunRecord.from_json(record.to_json())) == [False, True, not success, True]

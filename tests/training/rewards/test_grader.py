@@ -215,6 +215,53 @@ def asks(file_name: str, page: int = 1, uid: str = "u7") -> Example:
     return Example(uid=uid, question="q", answers=("a",), gold=(GoldPage(file_name=file_name, page=page),))
 
 
+def asks_moment(file_name: str, start: float, end: float) -> Example:
+    return Example(
+        uid="u7", question="q", answers=("a",), gold=(GoldPage(file_name=file_name, t_start=start, t_end=end),)
+    )
+
+
+def test_gold_may_be_seconds_of_a_film_or_a_text_as_a_whole() -> None:
+    film = document("file:///x/film.mp4", kind=DocumentKind.VIDEO)
+    notes = document("file:///x/notes.txt", kind=DocumentKind.TEXT)
+    [moment] = resolve_gold([asks_moment("film.mp4", 12, 24.5)], [film, notes])["u7"]
+    assert (moment.doc_id, moment.seconds, moment.page_key) == (
+        film.doc_id,
+        (12, 24.5),
+        (film.doc_id, "t12.000-24.500"),
+    )
+    for whole in (film, notes):
+        [place] = resolve_gold([asks(whole.uri)], [film, notes])["u7"]
+        assert (place.seconds, place.page_key) == (None, (whole.doc_id, ""))
+
+
+def test_a_clip_that_shares_seconds_with_a_gold_moment_finds_it() -> None:
+    """The library has one film, whose one clip is of its seconds 0 to 30, and one text."""
+    film, notes = document_id(b"Launch film"), document_id(b"Care notes")
+    within, later = (GoldPlace("", film, seconds=seconds) for seconds in ((10.0, 19.5), (40.0, 50.0)))
+    text = GoldPlace("", notes)
+
+    def found(*gold: GoldPlace) -> tuple[float, dict[str, frozenset[int]]]:
+        graded = reward(record, gold=gold)
+        return graded.retrieval, gold_by_search(record, gold)
+
+    crane = AddSearchNode(id="crane", parent_ids=("root",), query="A crane lifts the keel")
+    record = record_of(
+        crane,
+        SummarizeAndMemorize(summarize=""),
+        AddAnswerNode(parent_ids=("crane",), answer="15"),
+        config=AgentConfig(search_top_k=1),
+    )
+    assert found(within) == (1.0, {"crane": {0}})
+    assert found(later) == (0.0, {})
+    # One clip that both share finds both, and earns what finding one of two does.
+    both = GoldPlace("", film, seconds=(5.0, 12.0))
+    assert found(within, both) == (pytest.approx(1 / (1 + 1 / math.log2(3))), {"crane": {0, 1}})
+    oil = AddSearchNode(id="oil", parent_ids=("root",), query="Oak hulls are oiled every spring")
+    record = record_of(oil, AddAnswerNode(parent_ids=("oil",), answer="15"), config=AgentConfig(search_top_k=1))
+    assert found(text) == (1.0, {"oil": {0}})
+
+
 def test_gold_pages_are_found_by_the_names_of_files() -> None:
     plan = document("file:///data/My%20plan.pdf", "upload:ab-0/copy.pdf")
     chart = document("s3://bucket/100%25.png", kind=DocumentKind.IMAGE, units=1)
@@ -254,7 +301,7 @@ def test_the_boxes_of_gold_pages_travel_with_them() -> None:
         (asks("none.pdf"), "'none.pdf' is not in the collection"),
         (asks("twice.pdf"), "'twice.pdf' is the name of 2 documents"),
         (asks("plan.pdf", 4), "'plan.pdf' has 3 pages, so none is page 4"),
-        (asks("film.mp4"), "'film.mp4' is a video, which has no pages"),
+        (asks_moment("plan.pdf", 1, 2), "'plan.pdf' is of the kind pdf, which has no seconds"),
         (asks("torn.pdf"), "'torn.pdf' could not be read by ingest"),
     ],
 )

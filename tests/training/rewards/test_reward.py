@@ -14,8 +14,8 @@ from vrag_ray.training.rewards.reward import (
     RewardWeights,
     mixed,
     ndcg,
-    pages_by_node,
-    pages_of_searches,
+    places_by_node,
+    ranked,
     well_formed,
 )
 
@@ -98,10 +98,11 @@ def test_pages_and_form_are_read_from_what_the_run_did():
     )
     run, _ = run_to_end(policy, library())
     record = run.record()
-    by_node = pages_by_node(record)
+    by_node = places_by_node(record)
     assert list(by_node) == ["a", "b"]
-    assert pages_of_searches(record) == by_node["a"] + by_node["b"]
-    assert all(place == "p1" or place.startswith(("t", "")) for _, place in pages_of_searches(record))
+    names = ranked(record, [])
+    assert [doc_id for doc_id, _ in names] == [seen.doc_id for seen in by_node["a"] + by_node["b"]]
+    assert {key for _, key in names} == {"p1", "t0.000-30.000"}
     assert well_formed(record)
     talked, _ = run_to_end(Watcher("I would search and then answer 15."), library())
     assert not well_formed(talked.record())

@@ -13,19 +13,18 @@ from typing import cast
 
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.questions.answer_scores import anls, exact_match, f1, own_answer
-from vrag_ray.questions.examples import Example, GoldPage
-from vrag_ray.questions.gold_places import GoldPlace, name_of
+from vrag_ray.questions.examples import Example
+from vrag_ray.questions.gold_places import GoldPlace, gold_places
 from vrag_ray.questions.grounding import GroundingMeasure, grounding
 from vrag_ray.questions.judge import Judge
-from vrag_ray.questions.named_pages import NamedPages
 from vrag_ray.training.rewards.reward import (
     Page,
     Reward,
     RewardWeights,
     mixed,
     ndcg,
-    pages_by_node,
-    pages_of_searches,
+    places_by_node,
+    ranked,
     well_formed,
 )
 from vrag_ray.types import Document, VragError
@@ -51,7 +50,7 @@ _BY_WORDS: Mapping[AnswerScorer, Callable[[str, Sequence[str]], float]] = {
 }
 
 UserReward = Callable[[RunRecord, Example, Sequence[Page]], Reward | float | Awaitable[Reward | float]]
-"""A custom function: the finished run, its example, its gold pages as (document id, locator key).
+"""A custom function: the finished run, its example, its gold places as (document id, key).
 
 The gold pages are in the order of ``example.gold``, which holds their boxes. It returns a ``Reward``, which is taken as
 it is, or the score of the answer from 0 to 1, which is mixed with the other parts by the weights; it may be a coroutine
@@ -84,7 +83,7 @@ class Grader:
             raise VragError("scorer judge needs a judge: set its endpoint, or compare by exact_match, f1 or anls")
 
     async def __call__(self, record: RunRecord, example: Example, gold: Sequence[GoldPlace] = ()) -> Reward:
-        """``gold`` are places on pages. Raises ``JudgeError`` where the judge gives no verdict, ``VragError`` where a
+        """Raises ``JudgeError`` where the judge gives no verdict, ``VragError`` where a
         user's function fails."""
         pages = tuple(place.page_key for place in gold)
         score = await self._score(record, example, pages)
@@ -92,7 +91,7 @@ class Grader:
             return score
         return mixed(
             score,
-            ndcg(pages_of_searches(record), pages),
+            ndcg(ranked(record, gold), pages),
             well_formed(record),
             self._weights,
             grounding(record, gold, self._measure),
@@ -110,33 +109,27 @@ class Grader:
 
 
 def gold_by_search(record: RunRecord, gold: Sequence[GoldPlace]) -> dict[str, frozenset[int]]:
-    """By search node whose results hold gold pages (GGPO's ``R_val``): which, as indices into ``gold``."""
-    keys = [place.page_key for place in gold]
+    """By search node whose results meet gold places (GGPO's ``R_val``): which, as indices into ``gold``."""
     numbers = {
-        node: frozenset(number for number, key in enumerate(keys) if key in pages)
-        for node, pages in pages_by_node(record).items()
+        node: frozenset(number for number, place in enumerate(gold) if any(map(place.is_met_by, seen)))
+        for node, seen in places_by_node(record).items()
     }
     return {node: held for node, held in numbers.items() if held}
 
 
-def resolve_gold(examples: Iterable[Example], documents: Iterable[Document]) -> dict[str, tuple[GoldPlace, ...]]:
-    """Gold pages and the boxes on them by the uid of each example, in the example's order.
+def resolve_gold(examples: Sequence[Example], documents: Iterable[Document]) -> dict[str, tuple[GoldPlace, ...]]:
+    """Gold places by the uid of each example, in the example's order: pages with the boxes on them, seconds of films,
+    and texts as a whole.
 
     A document answers to the file names of its uris. Raises ``VragError``, which names example and file, for a file
-    that no document or more than one answers to, for one that could not be read, and for a page that it has not.
+    that no document or more than one answers to, for one that could not be read, and for a place that it has not.
     """
-    pages = NamedPages(documents)
-    resolved: dict[str, tuple[GoldPlace, ...]] = {}
+    known: set[str] = set()
     for example in examples:
-        if example.uid in resolved:
+        if example.uid in known:
             raise VragError(f"two examples have the uid {example.uid!r}: uids name examples, so give each its own")
-        resolved[example.uid] = tuple(_page(example.uid, page, pages) for page in example.gold)
-    return resolved
-
-
-def _page(uid: str, gold: GoldPage, pages: NamedPages) -> GoldPlace:
-    doc_id, locator = pages.find(gold.file_name, gold.page, f"example {uid!r}: gold file {gold.file_name!r}")
-    return GoldPlace(name_of(gold), doc_id, page=locator.page, box=gold.box, text=gold.text)
+        known.add(example.uid)
+    return gold_places(examples, documents)
 
 
 def user_reward(path: str) -> UserReward:

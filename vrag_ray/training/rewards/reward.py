@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 
 from vrag_ray.agent.events import RunStatus, SearchDoneEvent
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.questions.gold_places import GoldPlace, Seen, place_key
 
 Page = tuple[str, str]
-"""Document id and locator key: what a gold page and the page of a hit are compared by."""
+"""Document id and key of the place in it: ``p3``, ``t12.000-24.000``, or nothing for a text or a film as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,29 +89,33 @@ def ndcg(ranked: Sequence[Page], gold: Sequence[Page]) -> float:
     return gain / best if gold_places else 0.0
 
 
-def pages_of_searches(record: RunRecord) -> tuple[Page, ...]:
-    """Every page that the run's searches brought into view, in that order, repeats included."""
-    return tuple(page for pages in pages_by_node(record).values() for page in pages)
-
-
-def pages_by_node(record: RunRecord) -> dict[str, tuple[Page, ...]]:
-    """The pages that each search node brought: ``R_val`` of GGPO are the nodes whose pages meet the gold ones."""
-    pages: dict[str, tuple[Page, ...]] = {}
+def places_by_node(record: RunRecord) -> dict[str, tuple[Seen, ...]]:
+    """What each search node brought into view, in that order: pages, moments of films, pieces of texts."""
+    places: dict[str, tuple[Seen, ...]] = {}
     for event in record.events:
         if isinstance(event, SearchDoneEvent):
-            pages[event.node_id] = tuple(
-                (item.doc_id, _place(item.page, item.t_start, item.t_end)) for item in event.results
+            places[event.node_id] = tuple(
+                Seen(item.doc_id, item.page, item.t_start, item.t_end) for item in event.results
             )
-    return pages
+    return places
+
+
+def ranked(record: RunRecord, gold: Sequence[GoldPlace]) -> tuple[Page, ...]:
+    """Every place that the searches brought into view, in that order, repeats included, as ``ndcg`` compares them.
+
+    What meets a gold place goes by that one's name, of several by the first that nothing before has met: a clip that
+    two gold spans share finds one of them, so that no run earns more than 1.
+    """
+    names: dict[Seen, Page] = {}
+    for seen in chain.from_iterable(places_by_node(record).values()):
+        if seen not in names:
+            met = [place.page_key for place in gold if place.is_met_by(seen)]
+            new = [name for name in met if name not in names.values()]
+            names[seen] = next(iter(new or met), (seen.doc_id, place_key(seen.page, seen.t_start, seen.t_end)))
+    return tuple(names[seen] for places in places_by_node(record).values() for seen in places)
 
 
 def well_formed(record: RunRecord) -> bool:
     """Whether the run searched at least once and ended with an answer of its own."""
     searched = any(isinstance(event, SearchDoneEvent) for event in record.events)
     return searched and record.status in (RunStatus.ANSWERED, RunStatus.ABSTAINED)
-
-
-def _place(page: int | None, t_start: float | None, t_end: float | None) -> str:
-    if page is not None:
-        return f"p{page}"
-    return f"t{t_start:.3f}-{t_end:.3f}" if t_start is not None and t_end is not None else ""
