@@ -65,6 +65,18 @@ def test_an_algorithm_is_named_spelled_out_or_a_function():
         ({"name": ""}, "at least 1 character"),
         ({"rollout": {"questions": 3}, "workers": {"count": 2}}, "questions 3 cannot be shared by 2 workers"),
         ({"rollout": {"questions": 2, "group": 3}, "minibatches": 4}, "cannot be cut into 4 minibatches"),
+        ({"rollout": {"group": 1}}, r"rollout\.group 1 teaches nothing with the credit ggpo, .*: give 2 or more"),
+        ({"rollout": {"group": 1}, "algorithm": "grpo"}, "teaches nothing with the credit trajectory"),
+        ({"validation": "held-out.jsonl"}, r"held-out\.jsonl would never be run: set validation_every"),
+        ({"validation_every": 5}, "validation_every 5 needs validation, a file of questions"),
+        ({"name": "../x"}, r"name is '\.\./x': give the name of one folder"),
+        ({"name": ".."}, "give the name of one folder"),
+        ({"model": {"path": "m", "gpu": True}}, r"model\.gpu is true and workers\.gpu is not"),
+        ({"rollout": {"engine": {"gpu": True}}}, r"rollout\.engine\.gpu is true and workers\.gpu is not"),
+        ({"workers": {"gpu": True}}, r"nothing would use the GPUs: set model\.gpu or rollout\.engine\.gpu"),
+        ({"model": {"path": "m", "dtype": "fp16"}}, "'float32', 'bfloat16' or 'float16'"),
+        ({"rollout": {"engine": {"dtype": "half"}}}, "'float32', 'bfloat16' or 'float16'"),
+        ({"optimizer": {"betas": [0.9, 1.5]}}, "less than 1"),
         ({"rollout": {"temperature": 0.0}}, "greater than 0"),
         ({"optimizer": {"schedule": "linear"}}, "'constant' or 'cosine'"),
         ({"model": {"path": "m", "rank": 8}}, "rank"),
@@ -77,6 +89,12 @@ def test_an_algorithm_is_named_spelled_out_or_a_function():
 def test_what_cannot_be_run_is_refused_before_anything_starts(values: dict[str, object], message: str):
     with pytest.raises(ValidationError, match=message):
         rl(**values)
+
+
+def test_runs_that_are_compared_with_other_groups_may_be_alone_in_theirs():
+    alone = {"questions": 8, "group": 1}
+    assert rl(rollout=alone, algorithm="progress").rollout.group == 1
+    assert rl(rollout=alone, algorithm="vrag_ray.training.algorithms.gspo:assign_segments").rollout.group == 1
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_what_is_missing_or_cannot_work_is_found_before_anything_starts(
     monkeypatch.setattr("vrag_ray.training.launch._collection", str)
     assert "examples: there is no questions.jsonl in" in refused()
     (tmp_path / "questions.jsonl").touch()
-    assert "validation: there is no held-out.jsonl in" in refused(validation="held-out.jsonl")
+    assert "validation: there is no held-out.jsonl in" in refused(validation="held-out.jsonl", validation_every=1)
     assert "model.path: there is no ~/model".replace("~", str(Path.home())) in refused(model={"path": "~/model"})
     assert "reward.judge_cache: a URI with a password" in refused(reward={"judge_cache": "s3://a:b@c/d"})
     served = {"served": {"model": "that of the run"}}
@@ -133,7 +133,8 @@ def test_a_run_with_checkpoints_of_other_settings_starts_nothing(project: Path):
 def test_a_run_that_computes_in_float32_on_a_gpu_names_what_is_faster():
     def notices(**model: object) -> list[str]:
         lines: list[str] = []
-        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"} | model}), lines.append)
+        on_gpus = {"workers": {"gpu": bool(model)}}
+        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"} | model} | on_gpus), lines.append)
         return lines[1:]
 
     (notice,) = notices(gpu=True)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -33,7 +33,16 @@ from vrag_ray.types import VragError
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Section)
+Share = Annotated[float, Field(ge=0, lt=1)]
 PRESETS = Path(__file__).with_name("presets")
+
+
+class Dtype(StrEnum):
+    """The number formats of weights and passes."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
 
 
 class Schedule(StrEnum):
@@ -47,7 +56,7 @@ class EngineConfig(Section):
     """The vLLM engine inside a training worker."""
 
     gpu: bool = False
-    dtype: str = "float32"
+    dtype: Dtype = Dtype.FLOAT32
     max_model_len: int = Field(default=16_384, ge=16)
     """Tokens of prompt and reply together; the pictures count with their visual tokens."""
     max_num_seqs: int = Field(default=64, ge=1)
@@ -84,12 +93,12 @@ class ModelConfig(Section):
     worker), or a hub id."""
 
     path: str
-    dtype: str = "float32"
+    dtype: Dtype = Dtype.FLOAT32
     """Of the weights and the optimiser's state."""
     gpu: bool = False
     sharded: bool = False
     """Each worker holds a part of the model (FSDP2); otherwise each holds all of it."""
-    compute_dtype: str = "float32"
+    compute_dtype: Dtype = Dtype.FLOAT32
     """What a sharded model's weights are gathered in for a pass."""
     freeze_vision: bool = True
     gradient_checkpointing: bool = False
@@ -100,7 +109,7 @@ class ModelConfig(Section):
     """Padded tokens that one forward pass holds at most; a longer call stands alone."""
 
     @property
-    def computed_in(self) -> str:
+    def computed_in(self) -> Dtype:
         """The number format of a pass."""
         return self.compute_dtype if self.sharded else self.dtype
 
@@ -114,7 +123,7 @@ class OptimizerConfig(Section):
     final_lr: float = Field(default=0.0, ge=0)
     """Where ``cosine`` ends."""
     weight_decay: float = Field(default=0.01, ge=0)
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Share, Share] = (0.9, 0.999)
     clip_norm: float = Field(default=1.0, gt=0)
 
 
@@ -180,6 +189,7 @@ class TrainConfig(Section):
     """What SFT and RL share."""
 
     name: str = Field(min_length=1)
+    """Of the run, and of its folder in ``storage``."""
     storage: str = "vrag-runs"
     """Folder, or URI of an object store. The same ``name`` and ``storage`` go on where that run stopped."""
     seed: int = 0
@@ -192,6 +202,29 @@ class TrainConfig(Section):
     workers: WorkersConfig = WorkersConfig()
     checkpoint_every: int = Field(default=25, ge=1)
     kept_checkpoints: int = Field(default=2, ge=1)
+
+    @model_validator(mode="after")
+    def _name_is_that_of_a_folder(self) -> TrainConfig:
+        if "/" in self.name or self.name in (".", ".."):
+            raise ValueError(f"name is {self.name!r}: give the name of one folder; where it is to be is storage")
+        return self
+
+    @model_validator(mode="after")
+    def _gpus_are_for_somebody(self) -> TrainConfig:
+        users = [name for name, uses in self.gpu_users.items() if uses]
+        if users and not self.workers.gpu:
+            raise ValueError(
+                f"{users[0]} is true and workers.gpu is not: a worker without a GPU would compute on cores"
+            )
+        if self.workers.gpu and not users:
+            names = " or ".join(self.gpu_users)
+            raise ValueError(f"workers.gpu is true and nothing would use the GPUs: set {names}, or leave it out")
+        return self
+
+    @property
+    def gpu_users(self) -> Mapping[str, bool]:
+        """The settings that put something on a worker's GPU, by name."""
+        return {"model.gpu": self.model.gpu}
 
     @property
     def made_for(self) -> str:
@@ -225,6 +258,10 @@ class RLConfig(TrainConfig):
     or the two compute different things."""
 
     @property
+    def gpu_users(self) -> Mapping[str, bool]:
+        return {"model.gpu": self.model.gpu, "rollout.engine.gpu": self.rollout.engine.gpu}
+
+    @property
     def recipe(self) -> Algorithm:
         """The algorithm: by name, by the function that assigns its credit, or spelled out."""
         return algorithm_of(self.algorithm) if isinstance(self.algorithm, str) else self.algorithm
@@ -242,6 +279,16 @@ class RLConfig(TrainConfig):
             reply=rollout.max_reply_tokens,
             reply_setting="rollout.max_reply_tokens",
         )
+
+    @model_validator(mode="after")
+    def _validation_is_run(self) -> RLConfig:
+        if self.validation and not self.validation_every:
+            raise ValueError(
+                f"validation {self.validation} would never be run: set validation_every to the steps between two"
+            )
+        if self.validation_every and not self.validation:
+            raise ValueError(f"validation_every {self.validation_every} needs validation, a file of questions")
+        return self
 
     @model_validator(mode="after")
     def _prompts_fit(self) -> RLConfig:
@@ -262,6 +309,11 @@ class RLConfig(TrainConfig):
                 user_assign(credit)
         except VragError as error:
             raise ValueError(str(error)) from error
+        if self.rollout.group == 1 and isinstance(credit, Credit) and credit is not Credit.PROGRESS:
+            raise ValueError(
+                f"rollout.group 1 teaches nothing with the credit {credit.value}, which compares the runs of one "
+                "question: give 2 or more"
+            )
         if self.rollout.questions % self.workers.count:
             raise ValueError(
                 f"rollout.questions {self.rollout.questions} cannot be shared by {self.workers.count} workers"
