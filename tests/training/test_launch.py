@@ -57,15 +57,40 @@ def test_what_is_missing_or_cannot_work_is_found_before_anything_starts(
     assert "pages is not a collection: `vrag ingest" in refused()
     assert list((tmp_path / "pages").iterdir()) == []
     monkeypatch.setattr("vrag_ray.training.launch._collection", str)
+    monkeypatch.setattr("vrag_ray.training.rollout.environment.documents_of", lambda _: [])
     assert "examples: there is no questions.jsonl in" in refused()
-    (tmp_path / "questions.jsonl").touch()
+    questions, model = tmp_path / "questions.jsonl", {"model": {"path": model_folder(tmp_path)}}
+    questions.touch()
     assert "validation: there is no held-out.jsonl in" in refused(validation="held-out.jsonl", validation_every=1)
     assert "model.path: there is no ~/model".replace("~", str(Path.home())) in refused(model={"path": "~/model"})
     assert "reward.judge_cache: a URI with a password" in refused(reward={"judge_cache": "s3://a:b@c/d"})
+    assert "questions.jsonl holds no example" in refused(**model)
+    questions.write_text("{oops")
+    assert "questions.jsonl: row 1: not JSON" in refused(**model)
+    write_questions(questions, gold=[{"file_name": "lost.pdf"}])
+    assert "example 'q': gold file 'lost.pdf' is not in the collection: ingest it" in refused(**model)
+    write_questions(questions)
+    (tmp_path / "held-out.jsonl").write_text('{"uid": "v"}')
+    assert "held-out.jsonl: row 1: question" in refused(**model, validation="held-out.jsonl", validation_every=1)
+    assert "reward.scorer is judge: set reward.judge.base_url" in refused(**model, reward={"scorer": "judge"})
+    assert "reward.scorer is 'os:nothing', but os has no nothing" in refused(**model, reward={"scorer": "os:nothing"})
+    boxes = {"answer": 0.5, "grounding": 0.2}
+    assert "no question of " in refused(**model, reward=boxes)
     served = {"served": {"model": "that of the run"}}
     assert "rollout.served loads the model from a folder" in refused(
         model={"path": bucket.uri("model")}, rollout=served
     )
+
+
+def write_questions(file: Path, **values: object) -> None:
+    file.write_text(json.dumps({"uid": "q", "question": "Who?", "answers": ["me"], **values}), encoding="utf-8")
+
+
+def model_folder(parent: Path) -> str:
+    folder = parent / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "qwen2_5_vl"}', encoding="utf-8")
+    return str(folder)
 
 
 @pytest.fixture
@@ -80,11 +105,11 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> TrainDouble:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder of somebody who trains, with all that a configuration names, and a home of its own."""
     folder = tmp_path / "project"
-    (folder / "model").mkdir(parents=True)
-    (folder / "model/config.json").write_text('{"model_type": "qwen2_5_vl"}', encoding="utf-8")
+    folder.mkdir()
+    model_folder(folder)
     for name in ("pages", "expert"):
         (folder / name).mkdir()
-    (folder / "questions.jsonl").touch()
+    write_questions(folder / "questions.jsonl")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return folder
@@ -155,6 +180,7 @@ def test_workers_are_told_where_verdicts_collection_and_questions_are(
 ):
     home = tmp_path / "home"
     monkeypatch.setattr("vrag_ray.training.launch._collection", lambda root: f"{project}/{root}")
+    monkeypatch.setattr("vrag_ray.training.rollout.environment.documents_of", lambda _: [])
     values = {"model": {"path": "model"}, "reward": {"judge_cache": cache.format(home=home)}}
     train_rl(RLConfig.model_validate(RL | values), lambda _: None)
     given = workers.config

@@ -30,7 +30,7 @@ def train_rl(config: RLConfig, on_line: OnLine) -> str:
     where the process has none. Relative paths are those of this process (``submitted_paths``).
     """
     from vrag_ray.training.rl import train_loop
-    from vrag_ray.training.rollout.environment import with_family
+    from vrag_ray.training.rollout.environment import check_questions, with_family
 
     _require("torch", "transformers", "vllm", *_of_adapters(config))
     environment = with_changes(config.environment, {"collection": _collection(config.environment.collection)})
@@ -48,6 +48,7 @@ def train_rl(config: RLConfig, on_line: OnLine) -> str:
         "validation": input_place("validation", config.validation) if config.validation else "",
     }
     placed = with_changes(config, {"environment": environment, "reward": reward, "model": model, **paths})
+    check_questions(placed)
     return _fit(with_family(placed), train_loop, on_line, "reinforcement learning")
 
 

@@ -13,10 +13,10 @@ from vrag_ray.policies.registry import wire_protocol
 from vrag_ray.questions.files import load_examples
 from vrag_ray.questions.judge import Judge
 from vrag_ray.training.config import EnvironmentConfig, RewardConfig, RLConfig
-from vrag_ray.training.rewards.grader import AnswerScorer, Grader, resolve_gold
+from vrag_ray.training.rewards.grader import AnswerScorer, Grader, resolve_gold, user_reward
 from vrag_ray.training.rollout.rollout import RolloutContext, Task
 from vrag_ray.training.run.storage import local_copy
-from vrag_ray.types import VragError
+from vrag_ray.types import Document, VragError
 from vrag_ray.types.copies import with_changes
 
 
@@ -37,11 +37,8 @@ class Environment:
 
         Raises VragError for a reward that cannot be given, and for a collection that cannot be searched.
         """
+        _check_reward(reward)
         judge = Judge(reward.judge, cache=reward.judge_cache) if reward.judge is not None else None
-        if judge is None and reward.scorer == AnswerScorer.JUDGE:
-            raise VragError(
-                "reward.scorer is judge: set reward.judge.base_url and reward.judge.model, or compare words"
-            )
         grade = Grader(reward.scorer, weights=reward.weights, measure=reward.grounding_measure, judge=judge)
         evidence = await open_evidence(environment)
         protocol = wire_protocol(environment.agent_name, environment.agent, environment.corpus, limits)
@@ -50,19 +47,52 @@ class Environment:
     def tasks(self, path: str) -> Sequence[Task]:
         """The examples of a file, with their gold pages and boxes as the collection names them. Read once."""
         if path not in self._tasks:
-            self._tasks[path] = self._read(path)
+            self._tasks[path] = read_tasks(path, self.evidence.documents)
         return self._tasks[path]
-
-    def _read(self, path: str) -> Sequence[Task]:
-        with local_copy(path) as file:
-            examples = load_examples(file)
-        gold = resolve_gold(examples, self.evidence.documents)
-        return [Task(example, gold[example.uid]) for example in examples]
 
     async def close(self) -> None:
         await self.evidence.close()
         if self.judge is not None:
             await self.judge.aclose()
+
+
+def check_questions(config: RLConfig) -> None:
+    """Read the questions, and find the reward, before a model is loaded and an engine started for them.
+
+    Raises VragError, with file and row, for what the workers could not use.
+    """
+    _check_reward(config.reward)
+    documents = documents_of(config.environment.collection)
+    tasks = read_tasks(config.examples, documents)
+    if config.reward.grounding > 0:
+        grounding_line(tasks, config.examples, config.reward)
+    if config.validation:
+        read_tasks(config.validation, documents)
+
+
+def documents_of(collection: str) -> Sequence[Document]:
+    """Raises VragError where there is no collection."""
+    from vrag_ray.index.storage.collection import Collection
+
+    return Collection.open(collection).documents()
+
+
+def _check_reward(reward: RewardConfig) -> None:
+    if reward.scorer == AnswerScorer.JUDGE and reward.judge is None:
+        raise VragError("reward.scorer is judge: set reward.judge.base_url and reward.judge.model, or compare words")
+    if reward.scorer not in tuple(AnswerScorer):
+        user_reward(reward.scorer)
+
+
+def read_tasks(path: str, documents: Sequence[Document]) -> Sequence[Task]:
+    """The examples of a file, with their gold places as a collection of ``documents`` names them.
+
+    Raises VragError that names file and row, or example and gold file.
+    """
+    with local_copy(path) as file:
+        examples = load_examples(file)
+    gold = resolve_gold(examples, documents)
+    return [Task(example, gold[example.uid]) for example in examples]
 
 
 def grounding_line(tasks: Sequence[Task], examples: str, reward: RewardConfig) -> str:
