@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -18,7 +21,7 @@ from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import RewardConfig, RLConfig
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
-from vrag_ray.training.rl import _check_parity, _progress_line
+from vrag_ray.training.rl import Session, _check_parity, _progress_line
 from vrag_ray.training.rollout.environment import grounding_line
 from vrag_ray.training.rollout.rollout import Task
 from vrag_ray.training.rollout.rollout_metrics import rollout_metrics
@@ -31,6 +34,7 @@ WRONG = Reward(0.25, 0.0, 0.5, 0.0, success=False)
 
 
 QUESTION = Example(uid="u", question="?", answers=("!",))
+OTHER = QUESTION.model_copy(update={"uid": "other"})
 BOXED = Task(QUESTION, (GoldPlace("r#p1", "r", page=1, box=(0.1, 0.1, 0.2, 0.2)), GoldPlace("r#p2", "r", page=2)))
 UNBOXED = Task(QUESTION, (GoldPlace("r#p2", "r", page=2),))
 
@@ -89,3 +93,23 @@ def test_a_gap_beyond_the_gate_or_no_number_at_all_stops_the_run(gap: float, sto
                     kept_segments=1)  # fmt: skip
     with pytest.raises(VragError, match=r"parity_gate = 0\.05") if stops else nullcontext():
         _check_parity(update, RLConfig.model_validate(RL), 0)
+
+
+def test_questions_that_come_again_within_a_step_are_told_apart_over_all_its_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = RLConfig.model_validate(RL | {"algorithm": "dapo", "rollout": {"questions": 3, "group": 2}})
+    environment = SimpleNamespace(tasks=lambda _: [BOXED, replace(BOXED, example=OTHER)])
+    worker = SimpleNamespace(ranks=Collectives())
+    session = Session(config, *cast("Any", [None, worker, environment, None, None, None, None, None]))
+    rounds: list[list[tuple[str, int]]] = []
+    run = endless()
+
+    async def equal(_: Session, tasks: Sequence[Task], group: int, seed: str) -> list[list[Trajectory]]:
+        rounds.append([(task.example.uid, task.repeat) for task in tasks])
+        return [[run] * group for _ in tasks]
+
+    monkeypatch.setattr(Session, "_run", equal)
+    assert asyncio.run(session._sampled(step=0)) == []
+    drawn = [task for each in rounds for task in each]
+    assert len(drawn) == len(set(drawn)) == 3 * (1 + config.rollout.refill)

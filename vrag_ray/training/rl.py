@@ -18,7 +18,7 @@ from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.rollout.backend import RolloutBackend, open_backend
 from vrag_ray.training.rollout.environment import Environment, grounding_line
-from vrag_ray.training.rollout.rollout import Task, chosen, rollouts
+from vrag_ray.training.rollout.rollout import Task, chosen, rollouts, told_apart
 from vrag_ray.training.rollout.rollout_metrics import ENGINE_LIMITED, rollout_metrics
 from vrag_ray.training.rollout.search_copies import copies_line, search_copy
 from vrag_ray.training.rollout.trajectory_store import write_trajectories
@@ -185,9 +185,11 @@ class Session:
         rounds = 1 + (config.rollout.refill if dynamic else 0)
         tasks = self.environment.tasks(config.examples)
         share = len(ranks.share(range(count)))
+        windows = range(step * rounds, (step + 1) * rounds)
+        drawn = told_apart(task for at in windows for task in chosen(tasks, count, seed=config.seed, step=at))
         sampled: Groups = []
         for again in range(rounds):
-            own = ranks.share(chosen(tasks, count, seed=config.seed, step=step * rounds + again))
+            own = ranks.share(drawn[again * count : (again + 1) * count])
             groups = await self._run(own[: share - len(sampled)], config.rollout.group, f"{config.seed}/{step}")
             sampled += [group for group in groups if not dynamic or _teaches(group)]
             if len(sampled) >= share:

@@ -36,7 +36,7 @@ from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.training.algorithms.credit_assignment import train_samples
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
-from vrag_ray.training.rollout.rollout import RolloutContext, Task, chosen, expert_runs, order, rollouts
+from vrag_ray.training.rollout.rollout import RolloutContext, Task, chosen, expert_runs, order, rollouts, told_apart
 from vrag_ray.types import VragError
 
 GRPO = recipe("grpo", kl=0.0)
@@ -50,6 +50,7 @@ def spoken(
     group: int = 4,
     seed: str = "0/1",
     setting: RolloutContext | None = None,
+    pool: Sequence[Task] = (),
 ) -> Groups:
     async def run() -> Groups:
         async with asyncio.timeout(HANGS_AFTER_S):
@@ -57,7 +58,7 @@ def spoken(
                 setting or context(),
                 speaker,
                 ChatFormat(str(model)),
-                tasks(questions),
+                pool or tasks(questions),
                 group=group,
                 sampling=Sampling(64, 1.0),
                 seed=seed,
@@ -311,6 +312,22 @@ def test_the_questions_of_a_step_depend_on_nothing_but_its_number_and_the_seed(c
     pool = numbered(count)
     assert chosen(pool, step_size, seed=3, step=step) == chosen(pool, step_size, seed=3, step=step)
     assert len(chosen(pool, step_size, seed=3, step=step)) == step_size
+
+
+def test_a_question_that_a_step_takes_twice_has_draws_of_its_own_each_time(model: Path):
+    [task] = tasks(1)
+    twice = told_apart([task, task])
+    assert [(again.example.uid, again.repeat) for again in twice] == [(task.example.uid, 0), (task.example.uid, 1)]
+    seeds: list[int | None] = []
+
+    class Heard(Speaker):
+        async def wait(self, request: TokenRequest) -> None:
+            seeds.append(request.sampling.seed)
+
+    first, again = (spoken(Heard(model), model, group=1, pool=[one]) for one in twice)
+    alone = spoken(Heard(model), model, group=1, pool=[task])
+    assert content_of(first) == content_of(alone)
+    assert len(set(seeds)) == len(first[0][0].calls) + len(again[0][0].calls)
 
 
 def test_each_epoch_has_an_order_of_its_own_and_each_seed_too():

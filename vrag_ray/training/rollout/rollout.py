@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
@@ -53,10 +54,12 @@ class Recorder(Policy, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An example to run, with its gold pages and boxes as the collection knows them."""
+    """An example to run, with its gold places as the collection knows them. ``repeat`` counts how often the step has it
+    already: each time has draws of its own."""
 
     example: Example
     gold: tuple[GoldPlace, ...]
+    repeat: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,8 @@ async def rollouts(
     sampling = replace(sampling, banned_token_ids=form.picture_tokens)
 
     def recorder(task: Task, sample: int) -> Recorder:
-        return SamplingPolicy(model, tokens, context.protocol, sampling, f"{seed}/{task.example.uid}/{sample}")
+        draw = f"{seed}/{task.example.uid}/{sample}" + (f"/{task.repeat}" if task.repeat else "")
+        return SamplingPolicy(model, tokens, context.protocol, sampling, draw)
 
     return await _all(context, tasks, group, recorder)
 
@@ -116,6 +120,17 @@ def chosen(tasks: Sequence[Task], count: int, *, seed: int, step: int) -> list[T
     epochs = {place // len(tasks) for place in places}
     orders = {epoch: order(len(tasks), f"{seed}/{epoch}") for epoch in epochs}
     return [tasks[orders[place // len(tasks)][place % len(tasks)]] for place in places]
+
+
+def told_apart(tasks: Iterable[Task]) -> list[Task]:
+    """The same tasks, with each one's ``repeat``. Fewer questions than a step takes would otherwise be run with the
+    same seeds again, at full price for the same runs."""
+    seen: Counter[str] = Counter()
+    numbered: list[Task] = []
+    for task in tasks:
+        numbered.append(replace(task, repeat=seen[task.example.uid]))
+        seen[task.example.uid] += 1
+    return numbered
 
 
 def order(count: int, seed: str) -> list[int]:
