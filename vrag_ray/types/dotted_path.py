@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import traceback
 from collections.abc import Callable, Iterable
 
 from vrag_ray.types.errors import VragError
@@ -27,3 +28,9 @@ def load_object(path: str, setting: str, known: Iterable[str] = (), what: str = 
     if not callable(target):
         raise VragError(f"{setting} is {path!r}, but {attribute} cannot be called")
     return target
+
+
+def raised_by(error: Exception) -> str:
+    """What a function of the user's own raised, and in which line: ``KeyError: 'x' (rewards.py, line 12)``."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({last.filename}, line {last.lineno})"

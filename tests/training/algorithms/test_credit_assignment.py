@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,6 +124,18 @@ def of_no_run(_groups: Groups, _algorithm: Algorithm, _ranks: Collectives) -> li
     return []
 
 
+def plain_numbers(groups: Groups, _algorithm: Algorithm, _ranks: Collectives) -> list[list[float]]:
+    return [[1.0] * len(run.segments) for group in groups for run in group]
+
+
+def undefined(groups: Groups, _algorithm: Algorithm, _ranks: Collectives) -> list[list[SegmentCredit]]:
+    return [[SegmentCredit(math.nan)] * len(run.segments) for group in groups for run in group]
+
+
+def broken(groups: Groups, _algorithm: Algorithm, _ranks: Collectives) -> list[list[SegmentCredit]]:
+    return [[SegmentCredit({}["weight"])] for group in groups for _ in group]
+
+
 def test_a_function_of_a_users_own_assigns_the_credit(runs: Groups):
     shared = train_samples(runs, algorithm_of(f"{__name__}:by_length"), Collectives())
     whole = train_samples(runs, ALGORITHMS["gspo_segments"], Collectives())
@@ -135,7 +148,13 @@ def test_a_function_of_a_users_own_assigns_the_credit(runs: Groups):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("too_short", "credits 1 segments of .* SegmentCredit for each"), ("of_no_run", "credits 0 runs of .* each run")],
+    [
+        ("too_short", "credits 1 segments of .* SegmentCredit for each"),
+        ("of_no_run", "credits 0 runs of .* each run"),
+        ("plain_numbers", r"returned 1\.0 for a segment of .* \(sample 0\): return SegmentCredit\(advantage, keep\)"),
+        ("undefined", r"returned SegmentCredit\(advantage=nan, keep=True\) .* with a finite advantage"),
+        ("broken", r"failed: KeyError: 'weight' \(.*test_credit_assignment\.py, line \d+\)"),
+    ],
 )
 def test_credit_of_other_runs_or_segments_is_refused_by_the_name_of_the_function(runs: Groups, name: str, message: str):
     with pytest.raises(VragError, match=f"{name} {message}"):

@@ -3,6 +3,7 @@ assignment of advantages and masks in a file of its own. An algorithm of a user'
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -12,7 +13,7 @@ from vrag_ray.training.algorithms.algorithm import Algorithm, Assign, Credit, Se
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.trajectory import Call, Trajectory
 from vrag_ray.types import VragError
-from vrag_ray.types.dotted_path import load_object
+from vrag_ray.types.dotted_path import load_object, raised_by
 
 ALGORITHMS: dict[str, Algorithm] = grpo.PRESETS | gspo.PRESETS | ggpo.PRESETS | progress.PRESETS
 ASSIGN: dict[Credit, Assign] = {
@@ -66,10 +67,25 @@ def train_samples(
     """
     runs = [run for group in groups for run in group]
     credit = algorithm.credit
-    assigned = (ASSIGN[credit] if isinstance(credit, Credit) else user_assign(credit))(groups, algorithm, ranks)
+    if isinstance(credit, Credit):
+        assigned = ASSIGN[credit](groups, algorithm, ranks)
+    else:
+        assigned = _of_user(credit, groups, algorithm, ranks)
     if len(assigned) != len(runs):
         raise VragError(f"{credit} credits {len(assigned)} runs of {len(runs)}: return a list for each run, in order")
     return [_samples(run, segments, algorithm) for run, segments in zip(runs, assigned, strict=True)]
+
+
+def _of_user(
+    name: str, groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, ranks: Collectives
+) -> list[list[SegmentCredit]]:
+    assign = user_assign(name)
+    try:
+        return [list(segments) for segments in assign(groups, algorithm, ranks)]
+    except VragError:
+        raise
+    except Exception as error:
+        raise VragError(f"{name} failed: {raised_by(error)}") from error
 
 
 def _samples(run: Trajectory, assigned: Sequence[SegmentCredit], algorithm: Algorithm) -> list[TrainSample]:
@@ -83,6 +99,13 @@ def _samples(run: Trajectory, assigned: Sequence[SegmentCredit], algorithm: Algo
             f"{algorithm.credit} credits {len(assigned)} segments of {len(run.segments)}: return a SegmentCredit for "
             "each of Trajectory.segments"
         )
+    for credit in assigned:
+        # One that is not finite would end as NaN in every weight.
+        if not isinstance(credit, SegmentCredit) or not math.isfinite(credit.advantage):
+            raise VragError(
+                f"{algorithm.credit} returned {credit!r} for a segment of {run.uid} (sample {run.sample}): return "
+                "SegmentCredit(advantage, keep) with a finite advantage"
+            )
     return [
         TrainSample(segment.calls, credit.advantage, credit.keep)
         for segment, credit in zip(run.segments, assigned, strict=True)

@@ -28,7 +28,7 @@ from vrag_ray.training.rewards.reward import (
     well_formed,
 )
 from vrag_ray.types import Document, VragError
-from vrag_ray.types.dotted_path import load_object
+from vrag_ray.types.dotted_path import load_object, raised_by
 
 VRAG_RL_WEIGHTS = RewardWeights(answer=0.7, retrieval=0.2, format=0.1)
 """Those of VRAG-RL's published trainer."""
@@ -146,7 +146,7 @@ async def _user_score(
         given: object = function(record, example, gold)
         score = await given if inspect.isawaitable(given) else given
     except Exception as error:
-        raise VragError(f"{where} failed: {type(error).__name__}: {error}") from error
+        raise VragError(f"{where} failed: {raised_by(error)}") from error
     if isinstance(score, Reward):
         parts = (score.total, score.answer, score.retrieval, score.format, score.grounding)
         if not all(map(math.isfinite, parts)):
