@@ -10,10 +10,14 @@ import pytest
 
 @dataclass
 class TrainDouble:
-    """``config`` is that of the loop on every worker; ``storage_path`` is Ray Train's own."""
+    """``config`` is that of the loop on every worker; ``storage_path`` is Ray Train's own.
+
+    ``failure`` is what the run ends with.
+    """
 
     config: dict[str, Any] = field(default_factory=dict)
     storage_path: str = ""
+    failure: Exception | None = None
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         double = self
@@ -23,6 +27,8 @@ class TrainDouble:
                 double.config, double.storage_path = train_loop_config, run_config.storage_path
 
             def fit(self) -> None:
-                """Nothing."""
+                """Nothing, or what went wrong."""
+                if double.failure is not None:
+                    raise double.failure
 
         patch.setattr("ray.train.torch.TorchTrainer", Trainer)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 import yaml
 from pydantic import ValidationError
+from ray.train import WorkerGroupError
 
 from tests.support.object_store import Bucket
 from tests.support.train_double import TrainDouble
@@ -152,6 +154,26 @@ def test_a_run_with_checkpoints_of_other_settings_starts_nothing(project: Path):
     (run / "config.yaml").write_text(yaml.safe_dump(placed), encoding="utf-8")
     with pytest.raises(VragError, match=r"run has checkpoints .*: seed 0 \(now 1\)\. Take these settings back"):
         train_sft(config.model_copy(update={"seed": 1}), pytest.fail)
+
+
+OWN = 'File "mine.py", line 3, in assign'
+
+
+@pytest.mark.parametrize(
+    ("last", "shown"),
+    [
+        ("KeyError: 'weight'", r"failed: worker 0: KeyError: 'weight' \(tracebacks: {folder}/errors\.log\)$"),
+        ("vrag_ray.types.errors.VragError: name the remedy", "failed: worker 0: .*name the remedy$"),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_a_failure_without_a_remedy_names_the_file_with_its_traceback(last: str, shown: str, workers: TrainDouble):
+    folder = Path.cwd() / "vrag-runs/run"
+    workers.failure = WorkerGroupError("", {0: RuntimeError(f"Traceback:\n{OWN}\n{last}\n")})
+    with pytest.raises(VragError, match=shown.format(folder=re.escape(str(folder)))):
+        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"}}), lambda _: None)
+    written = folder / "errors.log"
+    assert (OWN in written.read_text()) if "tracebacks" in shown else not written.exists()
 
 
 @pytest.mark.usefixtures("project", "workers")

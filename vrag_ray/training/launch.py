@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
 from vrag_ray.training.retriever.config import RetrieverConfig
-from vrag_ray.training.run.folder import FINAL, claim, follow_progress
+from vrag_ray.training.run.folder import ERRORS, FINAL, claim, follow_progress
 from vrag_ray.training.run.same_settings import refuse_other_settings
 from vrag_ray.training.run.storage import RunStorage, is_uri
 from vrag_ray.training.run.submitted_paths import input_place, model_place, output_place
@@ -16,6 +16,8 @@ from vrag_ray.types import VragError
 from vrag_ray.types.copies import with_changes
 
 OnLine = Callable[[str], None]
+OURS = f"{VragError.__module__.partition('.')[0]}."
+"""How the last line of a traceback begins whose error is one of this package: its message names the remedy."""
 SLOW_ON_A_GPU = (
     "notice: the model computes in float32, which a GPU does many times slower and with more memory than in bfloat16 "
     "(docs/results/gpu.md): `model.sharded: true` with `model.compute_dtype: bfloat16` does that with weights in "
@@ -137,7 +139,7 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_l
     try:
         trainer.fit()
     except Exception as error:
-        raise VragError(f"the training run {config.name} failed: {_reason(error)}") from error
+        raise VragError(f"the training run {config.name} failed: {_reason(error)}{_stored(error, storage)}") from error
     finally:
         over.set()
         watcher.join()
@@ -150,6 +152,16 @@ def _reason(error: BaseException) -> str:
     if isinstance(failures, dict) and failures:
         return "; ".join(f"worker {rank}: {_last_line(str(failure))}" for rank, failure in sorted(failures.items()))
     return _last_line(str(error)) or type(error).__name__
+
+
+def _stored(error: BaseException, storage: RunStorage) -> str:
+    """Where the workers' tracebacks are, of a failure that names no remedy itself: Ray's logs end with Ray."""
+    failures: object = getattr(error, "worker_failures", None)
+    tracebacks = [str(failure) for failure in failures.values()] if isinstance(failures, dict) else []
+    if all(_last_line(traceback).startswith(OURS) for traceback in tracebacks):
+        return ""
+    storage.write(ERRORS, "\n".join(tracebacks).encode())
+    return f" (tracebacks: {storage.uri(ERRORS)})"
 
 
 def _last_line(text: str) -> str:

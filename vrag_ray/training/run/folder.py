@@ -24,6 +24,7 @@ METRICS = "metrics.jsonl"
 PROGRESS = "progress.log"
 FINAL = "final"
 KIND = "kind.txt"
+ERRORS = "errors.log"
 POLL_S, REMOTE_POLL_S = 0.5, 5.0
 README = """\
 # Training run {name}
@@ -32,7 +33,7 @@ README = """\
   checkpoint, settings that decide the weights cannot change under this name; how far it goes and where it runs can.
 - `kind.txt`: supervised fine-tuning, reinforcement learning or retriever training.
 - `metrics.jsonl`: one line for each optimiser step or validation (`step` counts from 1); `tensorboard/` has the same.
-- `progress.log`: the lines that were shown while it ran.
+- `progress.log`: the lines that were shown while it ran; `errors.log`: tracebacks of the last failure, if any.
 - `rollouts/step-….parquet`: the trajectories of each step (read by
   `vrag_ray.training.rollout.trajectory_store.read_trajectories`).
 - `checkpoint_…/`: Ray Train's checkpoints. Each is a Hugging Face folder that vLLM serves as it is (`vllm.model` in
