@@ -73,6 +73,17 @@ def test_runs_that_the_engine_cut_short_are_told_with_their_share() -> None:
     assert line.endswith(", 3 runs (60%) cut short by the engine's limits")
 
 
+def test_a_step_whose_runs_all_earn_the_same_is_reported_with_the_cause() -> None:
+    unread = record_of("what?", "what?", "what?", config=AgentConfig(max_steps=3))
+    broken = replace(endless(), record=unread)
+    assert line_of(broken, broken).endswith(
+        ", all runs of each question earn the same (100% of replies break the form: imitate first)"
+    )
+    assert line_of(endless(), endless()).endswith(", all runs of each question earn the same")
+    better = replace(endless(), reward=replace(WRONG, total=0.5))
+    assert "earn the same" not in line_of(endless(), better)
+
+
 def test_a_step_that_no_limit_cut_says_nothing_of_limits() -> None:
     assert "limits" not in line_of(endless())
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 PROBED = 8
 """Questions of a rank in whose validation runs sampler and trainer are compared."""
+MOSTLY_BROKEN = 0.5
+"""Share of refused replies from which the form is what is to be learnt first."""
 Groups = list[list[Trajectory]]
 
 
@@ -251,12 +253,21 @@ def _progress_line(metrics: Mapping[str, float]) -> str:
     return (
         f"{reward}{_graded(metrics)}, "
         f"turns {metrics.get('run/turns', 0.0):.1f}, kept {metrics['update/kept_share']:.2f}, "
-        f"sampler/trainer gap {metrics['parity/gap_mean']:.1e}{_limited(metrics)}"
+        f"sampler/trainer gap {metrics['parity/gap_mean']:.1e}{_equal(metrics)}{_limited(metrics)}"
     )
 
 
 def _graded(metrics: Mapping[str, float]) -> str:
     return f"success {metrics['reward/success']:.3f}" if "reward/success" in metrics else "no run could be graded"
+
+
+def _equal(metrics: Mapping[str, float]) -> str:
+    """Where no two runs of a question differ, most algorithms learn nothing, and a base model may stay so for ever."""
+    if metrics.get("reward/equal_groups") != 1.0:
+        return ""
+    broken = metrics.get("run/invalid", 0.0)
+    why = f" ({broken:.0%} of replies break the form: imitate first)" if broken >= MOSTLY_BROKEN else ""
+    return f", all runs of each question earn the same{why}"
 
 
 def _limited(metrics: Mapping[str, float]) -> str:

@@ -61,6 +61,7 @@ def test_every_number_is_what_it_says():
             "reward/retrieval": 0.5,
             "reward/format": 0.5,
             "reward/equal_groups": 0.0,
+            "reward/group_std": 0.9 / 2**0.5,
             "reward/solved_once": 1.0,
             "run/turns": 5.0,
             "run/searches": 1.5,

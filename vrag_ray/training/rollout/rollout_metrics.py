@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import stdev
 
 from vrag_ray.agent.events import CropEvent, RunStatus, SearchDoneEvent
 from vrag_ray.training.advantages import ancestors, ggpo_keep
@@ -26,6 +27,7 @@ def rollout_metrics(
     ``success_by_kind/<kind>`` of one kind; what has neither counts in ``reward/…`` alone. ``reward/grounding`` is that
     of questions with gold boxes, whatever its weight. Runs that the engine's limits cut short are counted
     (``ENGINE_LIMITED``) and in no mean of rewards and graphs.
+    ``reward/group_std`` is the mean of the standard deviations within groups, which advantages are divided by.
     ``masked/positive`` is the share of segments that the published GGPO mask takes out of successes,
     ``masked/negative`` out of failures, whether the algorithm uses it or not: it shows what the graphs would allow.
     """
@@ -48,6 +50,8 @@ def rollout_metrics(
 
 def _of_group(group: Sequence[Trajectory], algorithm: Algorithm) -> Iterator[Mean]:
     graded = [run for run in group if not run.engine_limited]
+    if len(graded) > 1:
+        yield "reward/group_std", stdev(run.reward.total for run in graded), 1
     if graded:
         yield "reward/equal_groups", float(len({run.reward.total for run in graded}) == 1), 1
         yield "reward/solved_once", float(any(run.reward.success for run in graded)), 1
