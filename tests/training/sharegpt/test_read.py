@@ -77,6 +77,25 @@ def test_a_system_prompt_may_stand_beside_the_messages(tmp_path: Path) -> None:
     assert chat[0] == Message.of(Role.SYSTEM, "Use tools.")
 
 
+def test_messages_may_be_lists_of_parts(tmp_path: Path) -> None:
+    def parts(**named: str) -> Row:
+        question = [{"type": "image", **named}, {"type": "text", "text": "Which colour?"}]
+        reply = [{"type": "text", "text": "red"}]
+        return {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]}
+
+    expected = chats_of(
+        written(tmp_path, {"messages": turns("<image>Which colour?", "red"), "images": ["images/a.png"]})
+    )
+    assert chats_of(written(tmp_path, parts() | {"images": ["images/a.png"]})) == expected
+    for key in ("image", "path", "url"):
+        assert chats_of(written(tmp_path, parts(**{key: "images/a.png"}))) == expected
+    with pytest.raises(DataError, match=r"row 1: images: name all pictures there, or each in its part"):
+        chats_of(written(tmp_path, parts(path="images/a.png") | {"images": ["images/a.png"]}))
+    heard = {"messages": [{"role": "user", "content": [{"type": "audio", "audio": "a.wav"}]}, *turns("", "x")[1:]]}
+    with pytest.raises(DataError, match=r"row 1: messages\.0\.content: "):
+        chats_of(written(tmp_path, heard))
+
+
 def test_names_are_those_of_the_description(tmp_path: Path) -> None:
     row = {"talk": [{"who": "me", "says": "<image>?"}, {"who": "it", "says": "red"}], "shown": ["images/a.png"]}
     file = written(tmp_path, row, name="mine.json")

@@ -1,4 +1,5 @@
-"""Conversations in LLaMA-Factory's sharegpt form: what ``write_sharegpt`` wrote, and files of others in that form.
+"""Conversations in LLaMA-Factory's sharegpt form: what ``write_sharegpt`` wrote, and files of others in that form; a
+message may also be a list of parts (``{"type": "text"}``, ``{"type": "image"}``), as TRL and transformers have it.
 
 A file is a list of rows (``.json``) or a row a line (``.jsonl``): messages with an ``<image>`` where a picture stands,
 and the paths of the pictures in that order, relative to the file's folder. The names of fields and roles are given by
@@ -24,6 +25,8 @@ INFO = "dataset_info.json"
 SUFFIXES = (".json", ".jsonl")
 NOT_READ = ("tools", "videos", "audios")
 """Fields that would change the input of the model. A row that uses one is refused."""
+PICTURE_KEYS = ("image", "path", "url")
+"""Where a part of a message may name its picture; without any, it is the next of the row's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +170,7 @@ def _conversation(
         if row.get(name):
             raise DataError(f"{where}: {name}: the agent's conversations have none, and they are not read")
     try:
-        read = _Row.model_validate(_renamed(row, names))
+        read = _Row.model_validate(_renamed(row, names, where))
     except ValidationError as error:
         raise DataError(f"{where}: {_field(error, names)}") from error
     roles = {tags.user_tag: Role.USER, tags.assistant_tag: Role.ASSISTANT, tags.system_tag: Role.SYSTEM}
@@ -188,21 +191,46 @@ def _conversation(
     return tuple(messages)
 
 
-def _renamed(row: Mapping[object, object], names: Mapping[str, str]) -> dict[str, object]:
+def _renamed(row: Mapping[object, object], names: Mapping[str, str], where: str) -> dict[str, object]:
     """A row by our names; fields that mean nothing to us are left out, and so are those of no value."""
     own: dict[str, object] = {
         ours: row[names[ours]] for ours in ("messages", "images", "system") if row.get(names[ours]) is not None
     }
     messages = own.get("messages")
     if isinstance(messages, list):
+        shown: list[str] = []
         inner = ("role", "content")
         own["messages"] = [
-            {ours: message[names[ours]] for ours in inner if names[ours] in message}
+            {ours: _by_words(message[names[ours]], shown) for ours in inner if names[ours] in message}
             if isinstance(message, dict)
             else message
             for message in messages
         ]
+        if any(shown):
+            if not all(shown) or own.get("images"):
+                raise DataError(
+                    f"{where}: {names['images']}: name all pictures there, or each in its part of a message"
+                )
+            own["images"] = shown
     return own
+
+
+def _by_words(content: object, shown: list[str]) -> object:
+    """Content by parts, as transformers and TRL have it, in words with placeholders; ``shown`` gets the path of each
+    picture, "" for one without. What is no such list stays as it is, to be refused."""
+    if not isinstance(content, list):
+        return content
+    words: list[str] = []
+    for part in content:
+        match part:
+            case {"type": "text", "text": str(text)}:
+                words.append(text)
+            case {"type": "image", **rest}:
+                words.append(PLACEHOLDER)
+                shown.append(next((str(rest[key]) for key in PICTURE_KEYS if rest.get(key)), ""))
+            case _:
+                return content
+    return "".join(words)
 
 
 def _parts(
