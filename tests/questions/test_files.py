@@ -268,6 +268,17 @@ def test_a_file_that_is_none_is_named(name: str, content: bytes, problem: str, t
         load_examples(tmp_path / name)
 
 
+def test_an_answer_may_be_a_text_alone_and_ids_and_answers_may_be_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(
+        '{"uid": 7, "question": "How many?", "answers": 15}\n'
+        '{"uid": "b", "question": "How long?", "answers": [1.5, "one and a half"]}\n'
+        '{"uid": "c", "question": "Who?", "answers": "the crew"}\n'
+    )
+    read = [(example.uid, example.answers) for example in load_examples(path)]
+    assert read == [("7", ("15",)), ("b", ("1.5", "one and a half")), ("c", ("the crew",))]
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot read .*none\.json: No such file"):
         load_examples(tmp_path / "none.json")

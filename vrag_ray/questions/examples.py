@@ -15,7 +15,7 @@ LEAST_ON_PAGE = 0.9
 
 
 def _as_tuple(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
+    return (value,) if isinstance(value, str | int | float) else value
 
 
 GroupValues = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
@@ -105,18 +105,19 @@ class GoldPage(BaseModel):
 
 
 class Example(BaseModel):
-    """One question. ``answers`` are accepted forms of the same answer, the first one the reference.
+    """One question. ``answers`` are accepted forms of the same answer, the first one the reference; a text stands for
+    one. Numbers, as ids and answers often are, become texts.
 
     ``gold`` may be empty (nobody annotated the pages); then retrieval earns nothing and no search counts as valuable.
     ``kind`` groups questions in reports, for example ``single_hop``; ``data_source`` names the set that they are from;
     ``groups`` are further divisions, each with the values that the question counts under (``evidence``: Chart, Table).
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
     uid: str = Field(min_length=1)
     question: str = Field(min_length=1)
-    answers: tuple[str, ...] = Field(min_length=1)
+    answers: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(min_length=1)
     gold: tuple[GoldPage, ...] = ()
     kind: str = ""
     data_source: str = ""
