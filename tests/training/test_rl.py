@@ -100,8 +100,7 @@ def test_a_step_from_which_dynamic_sampling_left_no_run_is_told() -> None:
 
 @pytest.mark.parametrize(("gap", "stops"), [(0.05, False), (0.06, True), (math.nan, True)])
 def test_a_gap_beyond_the_gate_or_no_number_at_all_stops_the_run(gap: float, stops: bool) -> None:
-    update = Update(*[0.0] * 6, gap_mean=gap, gap_max=gap, grad_norm=0.0, lr=0.0, tokens=1, kept_tokens=1, segments=1,
-                    kept_segments=1)  # fmt: skip
+    update = Update(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, gap, gap, 0.0, 0.0, 1, 1, 1, 1)
     with pytest.raises(VragError, match=r"parity_gate = 0\.05") if stops else nullcontext():
         _check_parity(update, RLConfig.model_validate(RL), 0)
 
