@@ -22,7 +22,10 @@ def test_what_a_path_names_is_found():
         ("sqrt", r"^a\.b is 'sqrt'; use one, two or package\.module:function$"),
         ("math:", r"^a\.b is 'math:'; use one, two or package\.module:function$"),
         (":sqrt", r"use one, two or package"),
-        ("no.such:thing", r"^a\.b is 'no\.such:thing', but no\.such does not import: No module named 'no'$"),
+        (
+            "no.such:thing",
+            r"^a\.b is 'no\.such:thing', but no\.such does not import: No module named 'no'\. Install it, or put its",
+        ),
         ("math:cube", r"^a\.b is 'math:cube', but math has no cube$"),
         ("math:pi", r"^a\.b is 'math:pi', but pi cannot be called$"),
     ],

@@ -22,7 +22,9 @@ def load_object(path: str, setting: str, known: Iterable[str] = (), what: str = 
     try:
         target: object = getattr(importlib.import_module(module_name), attribute)
     except ImportError as error:
-        raise VragError(f"{setting} is {path!r}, but {module_name} does not import: {error}") from error
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]
+        remedy = ". Install it, or put its folder on PYTHONPATH, here and on every node" if missing else ""
+        raise VragError(f"{setting} is {path!r}, but {module_name} does not import: {error}{remedy}") from error
     except AttributeError as error:
         raise VragError(f"{setting} is {path!r}, but {module_name} has no {attribute}") from error
     if not callable(target):
