@@ -29,6 +29,7 @@ REASONS = (
     "needs files of your own",
     "needs a Kubernetes cluster",
     "takes hours",
+    "takes minutes",
     "sets up this machine",
     "runs all tests",
     "a part of another program",
