@@ -16,6 +16,7 @@ from ray.train import WorkerGroupError
 from tests.support.object_store import Bucket
 from tests.support.train_double import TrainDouble
 from tests.support.training_configs import RL, SFT
+from vrag_ray.cli.main import main
 from vrag_ray.training.config import RLConfig, SFTConfig
 from vrag_ray.training.launch import train_rl, train_sft
 from vrag_ray.training.rollout.environment import with_family
@@ -154,6 +155,23 @@ def test_a_run_with_checkpoints_of_other_settings_starts_nothing(project: Path):
     (run / "config.yaml").write_text(yaml.safe_dump(placed), encoding="utf-8")
     with pytest.raises(VragError, match=r"run has checkpoints .*: seed 0 \(now 1\)\. Take these settings back"):
         train_sft(config.model_copy(update={"seed": 1}), pytest.fail)
+
+
+@pytest.mark.usefixtures("workers")
+def test_a_check_prints_every_setting_and_what_there_is_and_writes_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("vrag_ray.training.launch._collection", lambda root: f"{project}/{root}")
+    monkeypatch.setattr("vrag_ray.training.rollout.environment.documents_of", lambda _: [])
+    (project / "run.yaml").write_text(yaml.safe_dump(RL | {"model": {"path": "model"}}), encoding="utf-8")
+    assert main(["train", "rl", "--config", "run.yaml", "--check"]) == 0
+    shown = capsys.readouterr().out
+    assert RLConfig.model_validate(yaml.safe_load(shown)).examples == f"{project}/questions.jsonl"
+    assert "# 1 questions to train on, 0 of them with gold places; 0 of validation" in shown
+    assert not (project / "vrag-runs").exists()
+    write_questions(project / "questions.jsonl", uid="")
+    assert main(["train", "rl", "--config", "run.yaml", "--check"]) == 1
+    assert "questions.jsonl: row 1: uid: " in capsys.readouterr().err
 
 
 OWN = 'File "mine.py", line 3, in assign'

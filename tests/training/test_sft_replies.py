@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.agent_pages import library
 from tests.support.scripted_agent import Watcher, run_to_end
@@ -13,6 +14,7 @@ from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.wire_protocol import WireProtocol
+from vrag_ray.cli.main import main
 from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.policies.llm.chat_model import ChatRequest
@@ -133,3 +135,19 @@ def test_a_reply_that_the_model_cannot_be_asked_for_is_named_with_its_row(tmp_pa
     write_sharegpt(tmp_path / "sft", [[Exchange((Message.of(Role.USER, "q"),), "a")]])
     with pytest.raises(VragError, match=r"sft\.json: row 1: the reply in message 2: .*no system prompt"):
         read_replies(tmp_path / "sft", form, Pixels(form.processor).expand_image_tokens, LONG)
+
+
+def test_a_check_of_imitation_reads_the_trajectories_and_starts_nothing(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = [Call((5,) * 7, (), (6, 7)), Call((5,) * 40, (), (6, 7, 8))]
+    write_calls(tmp_path / "expert/calls.parquet", calls)
+    config = tmp_path / "run.yaml"
+    written = {"name": "mine", "storage": str(tmp_path), "model": {"path": str(model)}, "max_length": 16}
+    config.write_text(yaml.safe_dump(written | {"trajectories": str(tmp_path / "expert")}))
+    assert main(["train", "sft", "--config", str(config), "--check"]) == 0
+    shown = capsys.readouterr().out
+    assert "# 1 replies to learn from; 1 are left out, because" in shown
+    assert shown.rstrip().endswith("the longest that are learnt have 9 tokens")
+    assert yaml.safe_load(shown)["epochs"] == 1
+    assert not (tmp_path / "mine").exists()

@@ -5,16 +5,19 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
 from vrag_ray.training.retriever.config import RetrieverConfig
-from vrag_ray.training.run.folder import ERRORS, FINAL, claim, follow_progress
+from vrag_ray.training.run.folder import ERRORS, FINAL, claim, follow_progress, refuse_other_kind
 from vrag_ray.training.run.same_settings import refuse_other_settings
 from vrag_ray.training.run.storage import RunStorage, is_uri
 from vrag_ray.training.run.submitted_paths import input_place, model_place, output_place
 from vrag_ray.types import VragError
 from vrag_ray.types.copies import with_changes
 
+REINFORCEMENT, IMITATION, RETRIEVER = "reinforcement learning", "supervised fine-tuning", "retriever training"
+C = TypeVar("C", bound=TrainConfig)
 OnLine = Callable[[str], None]
 OURS = f"{VragError.__module__.partition('.')[0]}."
 """How the last line of a traceback begins whose error is one of this package: its message names the remedy."""
@@ -32,6 +35,16 @@ def train_rl(config: RLConfig, on_line: OnLine) -> str:
     where the process has none. Relative paths are those of this process (``submitted_paths``).
     """
     from vrag_ray.training.rl import train_loop
+
+    placed, _ = checked_rl(config)
+    return _fit(placed, train_loop, on_line, REINFORCEMENT)
+
+
+def checked_rl(config: RLConfig) -> tuple[RLConfig, str]:
+    """``config`` as the workers get it, and in a line what there is to learn from.
+
+    Starts nothing and writes nothing. Raises VragError for what is missing, or cannot work.
+    """
     from vrag_ray.training.rollout.environment import check_questions, with_family
 
     _require("torch", "transformers", "vllm", *_of_adapters(config))
@@ -50,17 +63,32 @@ def train_rl(config: RLConfig, on_line: OnLine) -> str:
         "validation": input_place("validation", config.validation) if config.validation else "",
     }
     placed = with_changes(config, {"environment": environment, "reward": reward, "model": model, **paths})
-    check_questions(placed)
-    return _fit(with_family(placed), train_loop, on_line, "reinforcement learning")
+    questions = check_questions(placed)
+    return _with_storage(with_family(placed), REINFORCEMENT), questions
 
 
 def train_sft(config: SFTConfig, on_line: OnLine) -> str:
     """The same for supervised fine-tuning, which needs no vLLM."""
     from vrag_ray.training.sft import train_loop
 
+    return _fit(_placed_sft(config), train_loop, on_line, IMITATION)
+
+
+def checked_sft(config: SFTConfig) -> tuple[SFTConfig, str]:
+    """The same as ``checked_rl``; reads every trajectory with the model's tokenizer, as each worker will."""
+    from vrag_ray.training.sft import replies_of
+
+    placed = _placed_sft(config)
+    if is_uri(placed.model.path):
+        return placed, "not read: model.path is a URI, whose tokenizer is there once a run has copied the model"
+    replies = replies_of(placed, placed.model.path)
+    return placed, f"{replies}; the longest that are learnt have {max(call.tokens for call in replies.calls)} tokens"
+
+
+def _placed_sft(config: SFTConfig) -> SFTConfig:
     _require("torch", "transformers", *_of_adapters(config))
     paths = {"trajectories": input_place("trajectories", config.trajectories), "model": _with_model(config)}
-    return _fit(with_changes(config, paths), train_loop, on_line, "supervised fine-tuning")
+    return _with_storage(with_changes(config, paths), IMITATION)
 
 
 def train_retriever(config: RetrieverConfig, on_line: OnLine) -> str:
@@ -73,7 +101,16 @@ def train_retriever(config: RetrieverConfig, on_line: OnLine) -> str:
         "model": _with_model(config),
         "collection": _collection(config.collection, "collection") if config.collection is not None else None,
     }
-    return _fit(with_changes(config, paths), train_loop, on_line, "retriever training")
+    return _fit(_with_storage(with_changes(config, paths), RETRIEVER), train_loop, on_line, RETRIEVER)
+
+
+def _with_storage(config: C, kind: str) -> C:
+    """With the place of the run, where no run of another kind or of other settings may be."""
+    placed = with_changes(config, {"storage": output_place("storage", config.storage)})
+    storage = RunStorage(placed.storage, placed.name)
+    refuse_other_kind(storage, kind)
+    refuse_other_settings(storage, placed)
+    return placed
 
 
 def _require(*packages: str) -> None:
@@ -107,11 +144,9 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_l
 
     from vrag_ray.cluster import start_ray
 
-    config = with_changes(config, {"storage": output_place("storage", config.storage)})
     storage = RunStorage(config.storage, config.name)
     storage.create()
     claim(storage, kind)
-    refuse_other_settings(storage, config)
     on_line(f"everything of this run: {storage.uri()}")
     if config.model.gpu and config.model.computed_in == "float32":
         on_line(SLOW_ON_A_GPU)

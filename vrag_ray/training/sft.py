@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.training.config import SFTConfig
 from vrag_ray.training.rollout.rollout import order
 from vrag_ray.training.run.storage import RunStorage, local_copy
-from vrag_ray.training.sft_replies import read_replies
+from vrag_ray.training.sft_replies import Replies, read_replies
 from vrag_ray.training.trainer.batch import collate, parts
 from vrag_ray.training.trainer.dummy_forward import dummy_forward, passes_behind
 from vrag_ray.training.trainer.step_timer import StepTimer
@@ -35,12 +35,9 @@ def _train(config: SFTConfig, source: str) -> None:
     from vrag_ray.training.trainer.image_processing import Pixels
     from vrag_ray.training.trainer.worker import start_worker
 
-    limit = longest_call(config, source)
     # Everything that is read comes first: a long model need not be loaded for data that cannot be used.
-    form = ChatFormat(source)
-    pixels = Pixels(form.processor)
-    with local_copy(config.trajectories) as files:
-        replies = read_replies(files, form, pixels.expand_image_tokens, limit)
+    replies = replies_of(config, source)
+    pixels = Pixels(ChatFormat(source).processor)
     calls = replies.calls
     steps = config.epochs * -(-len(calls) // config.batch)
     worker = start_worker(config, source, steps, seed=config.seed)
@@ -64,6 +61,17 @@ def _train(config: SFTConfig, source: str) -> None:
     worker.export(storage)
     if log is not None:
         log.close()
+
+
+def replies_of(config: SFTConfig, source: str) -> Replies:
+    """What is learnt, in the tokens of the model at ``source``. Raises VragError for what cannot be read or used."""
+    from vrag_ray.policies.llm.vllm_prompt import ChatFormat
+    from vrag_ray.training.trainer.image_processing import Pixels
+
+    limit = longest_call(config, source)
+    form = ChatFormat(source)
+    with local_copy(config.trajectories) as files:
+        return read_replies(files, form, Pixels(form.processor).expand_image_tokens, limit)
 
 
 def longest_call(config: SFTConfig, source: str) -> int:

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 train = typer.Typer(name="train", help="Train the agent's model, or a retriever.", no_args_is_help=True)
 ConfigFile = Annotated[
     Path, typer.Option("--config", exists=True, dir_okay=False, help="Every setting of the run, in YAML.")
 ]
+Check = Annotated[
+    bool,
+    typer.Option("--check", help="Print every setting, check what the run reads, and start nothing."),
+]
 
 
 @train.command()
-def sft(config: ConfigFile) -> None:
+def sft(config: ConfigFile, check: Check = False) -> None:
     """Supervised fine-tuning on recorded runs or on an export of `construct`. A run of the same name is resumed."""
     from vrag_ray.training.config import SFTConfig, load_training
-    from vrag_ray.training.launch import train_sft
+    from vrag_ray.training.launch import checked_sft, train_sft
 
     run = load_training(config, SFTConfig)
+    if check:
+        _show(*checked_sft(run))
+        return
     with ray_behind_terminal() as echo:
         echo(f"trained model: {train_sft(run, echo)}")
 
@@ -56,12 +66,15 @@ def presets() -> None:
 
 
 @train.command()
-def rl(config: ConfigFile) -> None:
+def rl(config: ConfigFile, check: Check = False) -> None:
     """Reinforcement learning on sampled runs (GRPO, GSPO, GGPO, …). A run of the same name is resumed."""
     from vrag_ray.training.config import RLConfig, load_training
-    from vrag_ray.training.launch import train_rl
+    from vrag_ray.training.launch import checked_rl, train_rl
 
     run = load_training(config, RLConfig)
+    if check:
+        _show(*checked_rl(run))
+        return
     with ray_behind_terminal() as echo:
         echo(f"trained model: {train_rl(run, echo)}")
 
@@ -102,3 +115,9 @@ def construct(
         echo(f"{export}: {made.conversations} conversations, {made.images} pictures")
         echo(f"`vrag train sft` learns from it: trajectories: {export}")
         echo(f"LLaMA-Factory does so with image_max_pixels of at least {made.largest_pixels}")
+
+
+def _show(config: BaseModel, found: str) -> None:
+    import yaml
+
+    typer.echo(yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False) + f"# {found}")

@@ -56,8 +56,9 @@ class Environment:
             await self.judge.aclose()
 
 
-def check_questions(config: RLConfig) -> None:
-    """Read the questions, and find the reward, before a model is loaded and an engine started for them.
+def check_questions(config: RLConfig) -> str:
+    """Read the questions, and find the reward, before a model is loaded and an engine started for them; what there is,
+    in a line.
 
     Raises VragError, with file and row, for what the workers could not use.
     """
@@ -66,8 +67,9 @@ def check_questions(config: RLConfig) -> None:
     tasks = read_tasks(config.examples, documents)
     if config.reward.grounding > 0:
         grounding_line(tasks, config.examples, config.reward)
-    if config.validation:
-        read_tasks(config.validation, documents)
+    held_out = len(read_tasks(config.validation, documents)) if config.validation else 0
+    with_gold = sum(bool(task.gold) for task in tasks)
+    return f"{len(tasks)} questions to train on, {with_gold} of them with gold places; {held_out} of validation"
 
 
 def documents_of(collection: str) -> Sequence[Document]:

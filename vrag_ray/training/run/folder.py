@@ -32,7 +32,8 @@ README = """\
 - `config.yaml`: every setting of this run, defaults included. The same file continues or repeats it. Once there is a
   checkpoint, settings that decide the weights cannot change under this name; how far it goes and where it runs can.
 - `kind.txt`: supervised fine-tuning, reinforcement learning or retriever training.
-- `metrics.jsonl`: one line for each optimiser step or validation (`step` counts from 1); `tensorboard/` has the same.
+- `metrics.jsonl`: one line for each step or validation, of imitation for every tenth step (`step` counts from 1);
+  `tensorboard/` has the same.
 - `progress.log`: the lines that were shown while it ran; `errors.log`: tracebacks of the last failure, if any.
 - `rollouts/step-….parquet`: the trajectories of each step (read by
   `vrag_ray.training.rollout.trajectory_store.read_trajectories`).
@@ -93,12 +94,17 @@ class RunFolder:
 def claim(storage: RunStorage, kind: str) -> None:
     """Say of which kind the run in ``storage`` is. Raises VragError where one of another kind is there: checkpoints of
     one cannot be continued by the other."""
+    refuse_other_kind(storage, kind)
+    storage.write(KIND, f"{kind}\n".encode())
+
+
+def refuse_other_kind(storage: RunStorage, kind: str) -> None:
+    """As ``claim``, and writes nothing."""
     there = storage.read(KIND).decode().strip()
     if there and there != kind:
         raise VragError(
             f"{storage.uri()} is a run of {there}, and this is one of {kind}: give it another name, or another storage"
         )
-    storage.write(KIND, f"{kind}\n".encode())
 
 
 def _written_in(line: str) -> float:
