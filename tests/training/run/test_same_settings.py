@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.object_store import Bucket
 from tests.support.training_configs import RL, SFT
 from vrag_ray.training.config import RLConfig, SFTConfig, TrainConfig
 from vrag_ray.training.run.folder import RunFolder
@@ -74,6 +75,15 @@ def test_how_far_a_run_goes_and_where_it_runs_may_change(changed: dict[str, obje
     submitted = {"examples": "/tmp/working_dir_files/_ray_pkg_aa/questions.jsonl"}
     begun(storage, rl(**submitted))
     refuse_other_settings(storage, rl(**submitted | changed))
+
+
+def test_a_run_in_an_object_store_is_compared_too(bucket: Bucket) -> None:
+    storage = RunStorage(bucket.uri("compared"), "run")
+    refuse_other_settings(storage, rl())
+    begun(storage, rl())
+    refuse_other_settings(storage, rl(steps=9))
+    with pytest.raises(VragError, match=r"seed 0 \(now 1\)"):
+        refuse_other_settings(storage, rl(seed=1))
 
 
 def test_a_run_without_a_checkpoint_begins_anew_with_any_settings(storage: RunStorage) -> None:
