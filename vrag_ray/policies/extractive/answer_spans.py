@@ -9,6 +9,7 @@ from vrag_ray.agent.facts import PLACE_NUMBERS, dates
 from vrag_ray.policies.extractive.lexicon import Term, is_function_word, stems, tokens, word_stems
 from vrag_ray.policies.extractive.other_scripts import UNSPACED
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, abbreviation_in
+from vrag_ray.policies.extractive.synonyms import is_quantity, mark_of_quantity
 from vrag_ray.types.months import MONTHS
 from vrag_ray.types.superscripts import SUPERSCRIPTS, without_note_marks
 
@@ -38,6 +39,20 @@ _CAPITAL = "[A-Z\u0386-\u03ab\u0400-\u042f]"
 _NAME = re.compile(rf"\b{_CAPITAL}[\w'’.-]*(?: (?:(?:of|de|van|von|der|the|and) )?{_CAPITAL}[\w'’.-]*)*")  # noqa: RUF001
 _LIST_MARK = re.compile(r"\W*(?:(?:\d{1,3}(?:\.\d+)*|[A-Za-z])[.)]\s+)?[\W_]*")
 """Before the first word of an item: a capital there makes no name."""
+_DURATION = mark_of_quantity("duration")
+_EXTENTS = {
+    **dict.fromkeys(("long", "length"), "length"),
+    **dict.fromkeys(("wide", "width", "broad"), "width"),
+    **dict.fromkeys(("deep", "depth"), "depth"),
+    **dict.fromkeys(("high", "tall", "height"), "height"),
+    **dict.fromkeys(("thick", "thickness"), "thickness"),
+}
+_EXTENT = re.compile(
+    rf"^\W*(?:and\s+)?(?:how|what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+the(?:\s+\w+)??)\s+({'|'.join(_EXTENTS)})\b",
+    re.IGNORECASE,
+)
+_EXTENT_BEHIND = re.compile(rf"[\s-]?[^\W\d]+[\s-]({'|'.join(_EXTENTS)})\b", re.IGNORECASE)
+"""``25 m long``"""
 _ROLE = re.compile(r"\s?\(([^()]+)\)")
 _OF_TIME = frozenset(MONTHS) | frozenset(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
 """Written as names are, and of nobody."""
@@ -75,12 +90,14 @@ def shortest_answer(part: Part, quote: str) -> str:
         others += [range(*place.span()) for place in PLACE_NUMBERS.finditer(quote) if not stems(place[0]) & question]
         # A year says how old a thing is.
         is_for_an_age = _AGE.match(part.text) is not None
+        extent = match[1].lower() if (match := _EXTENT.match(part.text)) is not None else ""
         numbers = [
             _with_unit(quote, number)
             for number in _NUMBER.finditer(quote)
             if not any(number.start() in span for span in others)
             and not _TIME_OF_DAY.match(quote, number.start())
             and not _OF_A_SECTION.search(quote, 0, number.start())
+            and not _is_of_other_extent(extent, quote, number.end())
         ]
         return _nearest(
             part,
@@ -88,7 +105,9 @@ def shortest_answer(part: Part, quote: str) -> str:
             [
                 (at, text)
                 for at, text in numbers
-                if (is_for_an_age or not _YEAR.match(text)) and not (part.quantities and _CALL.match(text))
+                if (is_for_an_age or not _YEAR.match(text))
+                and not (part.quantities and _CALL.match(text))
+                and not (part.is_count and _is_measured(text))
             ],
         )
     if part.kind in _CONTACT_PATTERNS:
@@ -105,6 +124,18 @@ def shortest_answer(part: Part, quote: str) -> str:
         named = [(at, name) for at, name in sorted({*alone, *several}) if name.casefold() not in _OF_TIME]
         return _in_role(part, quote, named) or _nearest(part, quote, named)
     return ""
+
+
+def _is_measured(text: str) -> bool:
+    """Whether a figure with its unit counts nothing: ``18 euros``, ``11:00``. Days and weeks may be what is counted."""
+    return ":" in text or any(is_quantity(mark) and mark != _DURATION for mark in stems(text))
+
+
+def _is_of_other_extent(extent: str, quote: str, end: int) -> bool:
+    """Whether the figure that ends at ``end`` is the length of a thing where the question is for its depth, as the word
+    ``extent`` says; "" for other questions."""
+    own = _EXTENT_BEHIND.match(quote, end) if extent else None
+    return own is not None and _EXTENTS[extent] != _EXTENTS[own[1].lower()]
 
 
 def _in_role(part: Part, quote: str, names: Sequence[tuple[int, str]]) -> str:
@@ -197,6 +228,9 @@ def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
     ]
     if not fresh:
         return ""
+    if part.is_count:
+        # "1,950 animals of 210 species"
+        fresh = [pair for pair in fresh if any(term.presence_in(stems(pair[1])) for term in part.terms)] or fresh
     fresh = [(place, text) for place, text in fresh if not part.quantities.isdisjoint(stems(text))] or fresh
     if not at:
         return fresh[0][1]

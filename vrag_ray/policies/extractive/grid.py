@@ -97,9 +97,10 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
         along_column: dict[str, tuple[float, _Place]] = {}
         for stem, places in labels.items():
             for place in places:
-                if place.row == value.row:
+                # "14 h" names nothing in its row.
+                if place.row == value.row and not place.cell.is_measured:
                     along_row.setdefault(stem, place)
-                else:
+                elif place.row != value.row:
                     share = _column_share(page, place, value)
                     if stem in years and not is_for_a_change and not years.issuperset(_YEAR.findall(place.cell.text)):
                         share *= BETWEEN_PERIODS

@@ -66,6 +66,8 @@ _ITEM = re.compile(
 """The first line of an item of a list, of what stands behind a label, of an entry of a log."""
 _ITEM_NUMBER = re.compile(r"\(?(\d{1,3})[.)]")
 _INTRODUCES = re.compile(r"[^:]*(?::|\b(?:following|as follows)\b[^.:]*\.?)\W*", re.IGNORECASE)
+_MEASURED = re.compile(r"\W*\d[\d.,]*\s?\S{1,4}")
+"""``14 h``"""
 _KEY = re.compile(r"[\w.\"'-]{1,40}(?::| =)(?:\s|$)")
 """``port: 8471`` where the line above is one too."""
 
@@ -89,6 +91,11 @@ class Span:
     def label_stems(self) -> frozenset[str]:
         """The words of a cell as a label. "195 min" is a value, and no label for a duration; the head "EUR" is one."""
         return without_marks(self.stems) if any(map(str.isdigit, self.text)) else self.stems
+
+    @cached_property
+    def is_measured(self) -> bool:
+        """Whether it is a figure with a unit and nothing else, as "14 h"."""
+        return _MEASURED.fullmatch(self.text) is not None and without_marks(self.stems) != self.stems
 
     @cached_property
     def box(self) -> Box | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from vrag_ray.policies.extractive.other_languages import grammar_in
 from vrag_ray.policies.extractive.other_scripts import FUNCTION_WORDS, UNSPACED, without_question_words
 from vrag_ray.policies.extractive.synonyms import (
     QUANTITIES,
@@ -34,7 +35,7 @@ NUMBERED_NAMES = "fig|figure|table|chart|exhibit|section|chapter|unit|appendix|a
 QUESTION_WORDS = "what|which|who|whom|whose|when|where|why|how"
 AUXILIARIES = "is|are|was|were|do|does|did|has|have|had|can|could|will|would"
 """What questions begin with: alternatives of a regular expression."""
-_NUMBERED = re.compile(rf"\b({NUMBERED_NAMES})s?\.?\s{{0,2}}(\d+(?:[.-]\d+)*)(?![\w,]*\d)", re.IGNORECASE)
+_NUMBERED = re.compile(rf"\b({NUMBERED_NAMES})s?\.?[\s-]{{0,2}}(\d+(?:[.-]\d+)*)(?![\w,]*\d)", re.IGNORECASE)
 _SAME_NAMES = {"fig": "figure", "chapter": "section"}
 _NUMBERED_HEADING = re.compile(r"\W*(\d+(?:\.\d+)*)\.?\s+[^\W\d_]")
 _IDENTIFIER = re.compile(r"\w+(?:_\w+)+")
@@ -125,6 +126,15 @@ class Term:
         if self.specific or min(len(self.stem), len(stem)) < LEAST_AKIN:
             return False
         return stem.startswith(self.stem) or self.stem.startswith(stem)
+
+
+def is_misspelled(word: str, other: str) -> bool:
+    """Whether one letter too many, too few or wrong, or two in the wrong order, part the words. The first is right."""
+    if word[0] != other[:1] or abs(len(word) - len(other)) > 1:
+        return False
+    at = next((at for at, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
+    a, b = word[at:], other[at:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
 
 
 def tokens(text: str) -> list[str]:
@@ -225,8 +235,10 @@ def terms(question: str) -> tuple[Term, ...]:
     names = _names(question)
     months = names & {"may"}  # the month, not the verb
     every = tokens(without_question_words(question)) or tokens(question)
+    grammar = grammar_in(frozenset(every), _FUNCTION_WORDS)
     named = months | frozenset(label.casefold() for label in _LABEL.findall(question))
-    chosen = [token for token in every if is_informative(token) or token in named] or ([] if numbers else every)
+    chosen = [token for token in every if (is_informative(token) and token not in grammar) or token in named]
+    chosen = chosen or ([] if numbers else every)
     words = (_term(token, specific=token in names or any(map(str.isdigit, token))) for token in chosen)
     named_with_number = (Term(name, name, specific=True) for name in numbers)
     return tuple({term.stem: term for term in (*words, *named_with_number)}.values())

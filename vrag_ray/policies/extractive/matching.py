@@ -19,11 +19,12 @@ from vrag_ray.policies.extractive.coverage import MISSING_BELOW, MISSING_MEASURE
 from vrag_ray.policies.extractive.cut_page import Columns, CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, introduces, items_below
-from vrag_ray.policies.extractive.lexicon import is_informative, leading_number, stem, stems, tokens
+from vrag_ray.policies.extractive.lexicon import is_informative, is_misspelled, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
 from vrag_ray.policies.extractive.synonyms import is_quantity, without_marks
 from vrag_ray.types import Box, PageText, PassageKind
 from vrag_ray.types.file_names import names_of
+from vrag_ray.types.months import MONTH
 
 OTHER_MEDIUM = 0.7
 """Passages of other kinds count less where the question is about a moment of a video."""
@@ -33,8 +34,10 @@ NOT_THERE = 0.4
 """What has no telephone number, address or words of an abbreviation, where the question is for them."""
 WRONG_KIND = 0.8
 """A sentence without any number, where the question is for a number; likewise dates and names."""
-WITHOUT_FIGURES = 0.6
+WITHOUT_FIGURES = 0.5
 """What has no figure at all, in digits or in words, where the question is for a number."""
+WITHOUT_TIME = 0.6
+"""What has no time at all, where the question is for one."""
 NOT_SOUGHT = 0.7
 """What has no word for the kind of thing that the question is for, or for the thing that has it."""
 OTHER_QUANTITY = 0.5
@@ -72,13 +75,18 @@ _TIME_WORD = re.compile(
     r"\b(?:after|before|until|till|since|during|while|when|once|as soon as|every|each|daily|weekly|monthly|quarterly"
     r"|yearly|annual\w*|season\w*|spring|summer|autumn|winter|days?|weeks?|months?|years?|hours?|minutes?|cent\w+"
     r"|decades?|noon|midnight|mornings?|evenings?|afternoons?|nights?|today|yesterday|tomorrow|immediately|later"
-    r"|earlier|always|never|last|next|recent\w*|now|(?:up)?on \w+)\b|\d\s?[ap]\.?m\b|\d[:.h]\d\d\b",
+    r"|earlier|always|never|last|next|recent\w*|now|(?:up)?on \w+)\b|\bin "
+    rf"{MONTH}\b"
+    r"|\d\s?[ap]\.?m\b|\d[:.h]\d\d\b",
     re.IGNORECASE,
 )
 """Of a time that is no date: "after the harvest", "on arrival"."""
 _BARE_COUNT = re.compile(r"\d[\d.,' \u00a0\u202f]*")
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 
+
+LEAST_MISSPELLED = 6
+"""Letters of a word that may be misspelled: shorter ones are often other words by one letter."""
 
 Cut = Callable[[PageText, PassageKind, str], CutPage]
 
@@ -144,6 +152,9 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
     ``cut`` is ``cut_page``, or what remembers its results.
     """
     pages = [_Page.of(sighting, part, cut) for sighting in seen.sightings if not sighting.source]
+    if (respelled := _respelled(part, pages)) is not part:
+        part = respelled
+        pages = [_Page.of(sighting, part, cut) for sighting in seen.sightings if not sighting.source]
     yardstick = _yardstick(part, pages)
     candidates: list[Match] = []
     for page in pages:
@@ -161,6 +172,24 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
     candidates.sort(key=lambda match: (-round(match.coverage, 2), -round(match.density, 3)))
     # Not before: bonuses tell apart candidates that hold every word of the question.
     return [replace(match, coverage=min(1.0, match.coverage)) for match in candidates]
+
+
+def _respelled(part: Part, pages: Sequence[_Page]) -> Part:
+    """``part`` where words that no page and no title has may be misspelled: "Neflix" for "Netflix"."""
+    titles = frozenset().union(*(stems(page.sighting.title) for page in pages))
+    respelled: dict[str, frozenset[str]] = {}
+    for term in part.terms:
+        if len(term.stem) < LEAST_MISSPELLED or not term.stem.isalpha() or term.presence_in(titles):
+            continue
+        if not any(page.in_spans[term.stem] or page.in_rows[term.stem] for page in pages):
+            held = titles.union(*(page.parts.stems for page in pages))
+            if near := frozenset(stem for stem in held if is_misspelled(term.stem, stem)):
+                respelled[term.stem] = near
+    if not respelled:
+        return part
+    return replace(
+        part, terms=tuple(replace(t, others=t.others | respelled.get(t.stem, frozenset())) for t in part.terms)
+    )
 
 
 def unread_above(seen: Observation, best: Match | None) -> Sighting | None:
@@ -215,7 +244,9 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
         items = _items(part, spans, place) if caption is None else ()
         listed = (span, *items)
         whole = Span(" ".join(line.text for line in listed), tuple(word for line in listed for word in line.words))
-        if place in page.parts.led_spans or not (caption or _may_answer(span, part) or items):
+        # A cell answers with its row.
+        is_cell = bool(page.parts.rows) and span.is_measured
+        if is_cell or place in page.parts.led_spans or not (caption or _may_answer(span, part) or items):
             continue
         own = {stem: held.get(place, 0.0) for stem, held in page.in_spans.items()}
         near = {
@@ -238,7 +269,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
         factor = 1.0 if moment or is_list else _fitness(part, span, answer)
         factor *= MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
         factor *= _share_sought(part, presence, surroundings, span.stems, answer)
-        factor *= TITLE_ALONE if span.stems <= surroundings.title and not all(own.values()) else 1.0
+        factor *= TITLE_ALONE if span.stems <= surroundings.title and not part.wants_passage else 1.0
         factor *= UNTIMED if captions and caption is None else 1.0
         in_margin = place in page.parts.margins and not (part.wants_passage or part.is_contact)
         factor *= IN_MARGIN if in_margin else 1.0
@@ -390,8 +421,10 @@ def _items(part: Part, spans: Sequence[Span], place: int) -> Sequence[Span]:
 
 
 def _lacks_measure(part: Part, presence: Mapping[str, float]) -> bool:
-    """Whether the question is for a measure that stands nowhere near: "Total current assets" is no current ratio."""
-    return presence.get(part.measure, 1.0) < MISSING_BELOW
+    """Whether the question is for a measure that stands nowhere near, or of which a word does not: "Total current
+    assets" is no current ratio, and neither is an equity ratio."""
+    names = {part.measure, *part.sought[0]} if part.measure and part.sought else {part.measure}
+    return any(presence.get(name, 1.0) < MISSING_BELOW for name in names)
 
 
 def _share_sought(
@@ -400,12 +433,19 @@ def _share_sought(
     """Less for each thing that the question is for which stands nowhere near a candidate with ``stems`` that shares no
     more with the question than the document's title, a kind of thing and a unit: of a sauna, a massage has no price.
 
+    What has neither the word nor the unit of the quantity that the question is for counts less by itself, but for a
+    bare figure: "14 place settings" are no price, whatever they are settings of.
+
     What has another word of the question may have one for the thing that is no synonym here: "The fire destroyed 212
     houses" of the buildings. A count without a noun behind it may be one of anything: "counts 3,400 on its books".
     """
     kind, thing = part.sought or (frozenset(), frozenset())
     groups = (thing,) if _BARE_COUNT.fullmatch(answer) and not part.quantities else part.sought
     lacking = sum(all(presence[name] < MISSING_BELOW for name in group) for group in groups if group)
+    quantity = [term.stem for term in part.terms if not part.quantities.isdisjoint(term.others)]
+    lacks_quantity = bool(quantity) and all(presence[name] < MISSING_BELOW for name in quantity)
+    if lacks_quantity and not _BARE_COUNT.fullmatch(answer):
+        return NOT_SOUGHT ** max(1, lacking)
     if not lacking:
         return 1.0
     words = without_marks(stems)
@@ -474,6 +514,10 @@ def _says_more(text: str, part: Part) -> bool:
     stems = {token for term in part.terms for token in term.stem.split()}
     # An address of mail has a name in it, and says nothing of whom it is.
     words = text if part.is_contact else EMAIL.sub(" ", text)
+    if part.kind is AnswerKind.STATEMENT:
+        # "4. Goals" says nothing of the objectives.
+        words = _NUMBER_OF_HEADING.sub("", words, count=1) if _NUMBER_OF_HEADING.match(words) else words
+        stems = stems.union(*(term.others for term in part.terms))
     return any(stem(token) not in stems for token in tokens(words) if is_informative(token))
 
 
@@ -489,6 +533,13 @@ def _is_bare(part: Part, span: Span, several: bool) -> bool:
         return _TIME_WORD.search(span.text) is None
     # Figures in digits were looked at: they are years, dates, or the question's own.
     return part.kind is AnswerKind.NUMBER and not several and all(f.text[0].isdigit() for f in figures(span.text))
+
+
+def _bareness(part: Part, span: Span, several: bool) -> float:
+    """For a span of which nothing was chosen as an answer of the kind that is needed."""
+    if not _is_bare(part, span, several):
+        return WRONG_KIND
+    return WITHOUT_FIGURES if part.kind is AnswerKind.NUMBER else WITHOUT_TIME
 
 
 def _fitness(part: Part, span: Span, answer: str, *, several: bool = False) -> float:
@@ -509,5 +560,5 @@ def _fitness(part: Part, span: Span, answer: str, *, several: bool = False) -> f
     if any(map(is_quantity, stems(answer))) and part.quantities and part.quantities.isdisjoint(span.stems):
         return OTHER_QUANTITY
     if part.kind in (AnswerKind.NUMBER, AnswerKind.DATE, AnswerKind.NAME):
-        return 1.0 if answer else WITHOUT_FIGURES if _is_bare(part, span, several) else WRONG_KIND
+        return 1.0 if answer else _bareness(part, span, several)
     return MERE_HEADING if span.is_heading else 1.0

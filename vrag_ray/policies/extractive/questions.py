@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate, pairwise
 
+from vrag_ray.policies.extractive import other_languages, other_scripts
 from vrag_ray.policies.extractive.courtesy import without_courtesy
 from vrag_ray.policies.extractive.follow_ups import YEAR, completed, is_follow_up, subject_of
 from vrag_ray.policies.extractive.lexicon import (
@@ -20,9 +21,9 @@ from vrag_ray.policies.extractive.lexicon import (
     terms,
     tokens,
 )
-from vrag_ray.policies.extractive.other_scripts import HOW_MANY, WHEN, WHO, without_question_words
+from vrag_ray.policies.extractive.other_scripts import without_question_words
 from vrag_ray.policies.extractive.sought import sought
-from vrag_ray.policies.extractive.synonyms import marks_of_word
+from vrag_ray.policies.extractive.synonyms import marks_of_word, unit_of
 from vrag_ray.types.months import MONTH
 
 
@@ -48,12 +49,12 @@ class Part:
     ``wants_passage``: no more is looked for than the place where the words stand, as with a sentence, or with a
     quotation and where it stands. ``pages`` are the numbers of the pages that it is about. ``sentence`` has the words
     of a part that asks nothing, in a row, "" for others. ``measure`` is the stem of the measure that is made of other
-    figures, as in "the current ratio of Acme"; "" for other questions. ``quantities`` are the marks of those that the
-    question is for (``synonyms.py``), none where it is for a count or for something else. ``sought`` are the
-    words for it, and for the thing that has it (``sought.py``). ``undivided`` is the clause
-    of which this is a side, where ``joined`` may as well be a single name, as "cash and cash equivalents" is. ``about``
-    is the subject of the part before it, for which a pronoun of this part may stand: it is searched for, but an answer
-    need not repeat it.
+    figures, as in "the current ratio of Acme"; "" for other questions. ``quantities`` are the marks of those that
+    the question is for (``synonyms.py``), none where it is for a count or for something else. ``sought`` are the
+    words for it, and for the thing that has it (``sought.py``). ``is_count``: it is for how many things there are,
+    and so for a figure without a unit. ``undivided`` is the clause of which this is a side, where ``joined`` may as
+    well be a single name, as "cash and cash equivalents" is. ``about`` is the subject of the part before it, for
+    which a pronoun of this part may stand: it is searched for, but an answer need not repeat it.
     """
 
     text: str
@@ -66,6 +67,7 @@ class Part:
     measure: str = ""
     quantities: frozenset[str] = frozenset()
     sought: tuple[frozenset[str], ...] = ()
+    is_count: bool = False
     undivided: str = ""
     joined: str = ""
     about: str = ""
@@ -215,7 +217,14 @@ _QUANTITY = re.compile(
     rf"\bwhat(?: (?:is|was|were|are)|['\u2019]s) (?:the |its |their )?(?:[\w-]+ ){{0,3}}?({_QUANTITIES})\b",
     re.IGNORECASE,
 )
+_FORMS = (
+    (AnswerKind.NUMBER, (_QUANTITY, other_scripts.HOW_MANY, other_languages.HOW_MANY)),
+    (AnswerKind.DATE, (_DATE, other_scripts.WHEN, other_languages.WHEN)),
+    (AnswerKind.NAME, (_NAME, other_scripts.WHO, other_languages.WHO)),
+)
 _NEXT_WORD = re.compile(r"\s+(\w+)")
+_WORD = re.compile(r"\w+")
+_COUNTED = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 
 _YES_OR_NO = re.compile(
@@ -353,7 +362,7 @@ def passage_part(text: str) -> Part:
 
 def part_of(text: str, *, in_moment: bool = False) -> Part:
     """A question that is not divided any more. ``in_moment``: it stands beside a question for a moment of a video."""
-    measure = stem(match[1]) if (match := _MEASURE.match(text)) is not None else ""
+    measure = stem(match[1].casefold()) if (match := _MEASURE.match(text)) is not None else ""
     # Sales are no stock turnover.
     subject = tuple(replace(term, others=frozenset()) if term.stem == measure else term for term in _terms(text))
     kind = _kind(text, in_moment=in_moment)
@@ -366,7 +375,8 @@ def part_of(text: str, *, in_moment: bool = False) -> Part:
         sentence=_sentence(text),
         measure=measure,
         quantities=_quantities(text),
-        sought=sought(text, subject) if kind in (AnswerKind.NUMBER, AnswerKind.NAME) else (),
+        is_count=kind is AnswerKind.NUMBER and _is_count(text),
+        sought=sought(text, subject) if measure or kind in (AnswerKind.NUMBER, AnswerKind.NAME) else (),
     )
 
 
@@ -377,6 +387,12 @@ def _quantities(text: str) -> frozenset[str]:
     # "How many kilometres" is for kilometres.
     counted = _NEXT_WORD.match(text, match.end())
     return quantities(next(filter(None, match.groups()))) | (marks_of_word(counted[1].casefold()) if counted else set())
+
+
+def _is_count(text: str) -> bool:
+    """Whether the question is for how many things there are, and for none of the units that it names."""
+    counted = _COUNTED.search(text)
+    return counted is not None and not any(map(unit_of, _WORD.findall(text, counted.end())))
 
 
 def _terms(text: str) -> tuple[Term, ...]:
@@ -450,8 +466,4 @@ def _kind(text: str, *, in_moment: bool) -> AnswerKind:
         return contact
     if abbreviation_in(text):
         return AnswerKind.EXPANSION
-    if _QUANTITY.search(text) or HOW_MANY.search(text):
-        return AnswerKind.NUMBER
-    if _DATE.search(text) or WHEN.search(text):
-        return AnswerKind.DATE
-    return AnswerKind.NAME if _NAME.search(text) or WHO.search(text) else AnswerKind.STATEMENT
+    return next((kind for kind, forms in _FORMS if any(form.search(text) for form in forms)), AnswerKind.STATEMENT)
