@@ -835,6 +835,14 @@ def test_stamped_lines_are_captions(text: str, expected: list[tuple[str, float, 
         ("How many masts has the yard?", "The masts of the yard are painted at 11 am.", ""),
         ("What is the fee of the club?", "§ 4 Fee of the club", ""),
         ("How old is the oldest bell?", "The oldest bell dates from 1586.", "1586"),
+        ("How many lockers are there?", "Lockers at 6 euros a week: 140 in the hall.", "140"),
+        ("How many lockers are there?", "Lockers cost 6 euros a week.", ""),
+        ("How many lockers are there?", "Lockers are emptied at 11:30.", ""),
+        ("How many boats has the bay?", "The bay keeps 1,950 boats of 31 makes.", "1,950 boats"),
+        ("How many litres are sold?", "The dairy has sold 9,000 litres.", "9,000 litres"),
+        ("How deep is the dock?", "The dock is 90 m long and 8 m deep.", "8 m deep"),
+        ("What is the depth of the dock?", "The dock is 90 m long.", ""),
+        ("How long is the dock?", "The dock is 90 m long and 8 m deep.", "90 m long"),
     ],
 )
 def test_the_shortest_answer_is_a_part_of_the_quote(question: str, quote: str, answer: str) -> None:
@@ -951,6 +959,11 @@ def test_the_subject_of_a_question_in_other_scripts_is_looked_for(language: str,
         ("Who is the director of the Lagoon?", "The Lagoon lies near Port Marne.", False),
         ("Who is the director of the Lagoon?", "Director: Eva Lund.", True),
         ("What is the income of the director of the Lagoon?", "eva.lund@lagoon.example", False),
+        ("What is the price of the Nixie at the Lagoon?", "The Nixie at the Lagoon seats 14 guests.", False),
+        ("What is the price of the Nixie at the Lagoon?", "The Nixie at the Lagoon is 14 euros.", True),
+        ("How many guards has the Nixie at the Lagoon?", "The Nixie at the Lagoon was opened by Eva Lund.", False),
+        ("What was the gross margin of the Lagoon in 2024?", "The net margin in 2024 was 9 %.", False),
+        ("What was the gross margin of the Lagoon in 2024?", "The gross margin in 2024 was 9 %.", True),
     ],
 )
 def test_the_name_of_the_document_and_a_value_of_another_thing_are_no_answer(
@@ -969,6 +982,40 @@ def test_what_names_no_time_is_a_poorer_answer_to_a_question_for_one(line: str, 
     [coverage] = [match.coverage for match in matches_in("When was crane Odin inspected?", line) if match.quote == line]
     [dated] = [match.coverage for match in matches_in("Where was crane Odin inspected?", line) if match.quote == line]
     assert (coverage >= 0.75 * dated) == is_a_time
+
+
+@pytest.mark.parametrize("name", ["Kontikii", "Kontkii", "Kontki", "Kontika"])
+def test_a_misspelled_name_is_found_where_no_page_has_it(name: str) -> None:
+    line, other = "Kontiki lies near Port Marne.", f"{name} lies near Port Else."
+    best = matches_in(f"Where is {name}?", line)[0]
+    assert (best.quote, best.coverage >= 0.5) == (line, True)
+    exact = matches_in(f"Where is {name}?", f"{line}\n\n{other}")
+    assert [match.quote for match in exact if match.coverage >= 0.5] == [other]
+
+
+def test_another_word_of_five_letters_is_no_misspelled_one() -> None:
+    assert all(match.coverage < 0.5 for match in matches_in("Where is Elise?", "Elsie lies near Port Marne."))
+
+
+def test_the_heading_with_the_words_of_the_question_answers_with_what_stands_below() -> None:
+    [best, *_] = matches_in("What are the objectives of the club?", "2. Goals\n\nThe club builds 55 boats.", "Club")
+    assert best.quote == "The club builds 55 boats."
+
+
+def test_the_title_does_not_answer_with_the_words_of_the_question() -> None:
+    text = "Radio Nixie: functions and care\n\nThe functions are alarm and torch."
+    best = matches_in("What are the functions of the radio Nixie?", text, "Radio Nixie: functions and care")[0]
+    assert best.quote == "The functions are alarm and torch."
+
+
+def test_a_figure_with_its_unit_is_no_name_of_its_row_and_no_answer_by_itself() -> None:
+    laptops = table(
+        50, 170, (0, 150, 280), ("Feature", "Kestrel 14", "Kestrel 15"), ("Battery", "11 h", "14 h"),
+        ("Screen", "14 inch", "15 inch"),
+    )  # fmt: skip
+    found = matches_for("How high is the Kestrel 14?", laptops)
+    assert all(match.answer not in ("11 h", "14 h") for match in found if match.coverage >= 0.5)
+    assert all(match.quote not in ("14 inch", "15 inch") for match in found)
 
 
 def test_a_count_of_nothing_named_may_be_one_of_what_is_looked_for() -> None:

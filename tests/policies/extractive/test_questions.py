@@ -156,6 +156,18 @@ def test_a_wish_for_a_form_of_the_answer_is_no_question(question: str, expected:
         ("At what time does the clip show the crane?", AnswerKind.MOMENT),
         ("At what time does the shop open?", AnswerKind.DATE),
         ("Why is oak oiled?", AnswerKind.STATEMENT),
+        ("Wie viele Boote liegen im Hafen?", AnswerKind.NUMBER),
+        ("Was kosten zwei Karten?", AnswerKind.NUMBER),
+        ("Quel est le prix de la carte ?", AnswerKind.NUMBER),
+        ("¿Cuántos barcos hay en el puerto?", AnswerKind.NUMBER),
+        ("Hoe lang is de pier?", AnswerKind.NUMBER),
+        ("Quanti battelli ci sono?", AnswerKind.NUMBER),
+        ("Wann wurde der Hafen gebaut?", AnswerKind.DATE),
+        ("En quelle année le port a-t-il ouvert ?", AnswerKind.DATE),
+        ("Wer leitet den Hafen?", AnswerKind.NAME),
+        ("Wie is de havenmeester?", AnswerKind.NAME),
+        ("¿Quién dirige el puerto?", AnswerKind.NAME),
+        ("Wie ist der Hafen?", AnswerKind.STATEMENT),
     ],
 )
 def test_each_part_knows_what_answers_it(question: str, kind: AnswerKind) -> None:
@@ -213,6 +225,23 @@ def test_queries_drop_question_words_and_reformulate_by_specific_words_first() -
 )
 def test_a_query_never_begins_within_a_word(question: str, query: str) -> None:
     assert [part.query for part in parts(question, limit=3)] == [query]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Wie hoch ist die Gebühr für den Hafen?", ["hoch", "gebühr", "hafen"]),
+        ("Quel est le prix de l'entrée du port ?", ["prix", "entrée", "port"]),
+        ("¿Cuál es el precio de la entrada?", ["precio", "entrada"]),
+        ("Qual è il prezzo della torta?", ["prezzo", "torta"]),
+        ("Wat is de prijs van het kaartje?", ["prijs", "kaartje"]),
+        ("How many fell in the war at Die?", ["fell", "war", "die"]),
+        ("When was the hat of Las Vegas made?", ["hat", "las", "vegas", "made"]),
+    ],
+)
+def test_words_of_grammar_of_the_question_s_language_are_not_looked_for(question: str, expected: list[str]) -> None:
+    (part,) = parts(question, limit=3)
+    assert [term.surface for term in part.terms] == expected
 
 
 def test_words_meet_in_their_light_stem() -> None:

@@ -269,7 +269,8 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
         factor = 1.0 if moment or is_list else _fitness(part, span, answer)
         factor *= MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
         factor *= _share_sought(part, presence, surroundings, span.stems, answer)
-        factor *= TITLE_ALONE if span.stems <= surroundings.title and not part.wants_passage else 1.0
+        is_looked_for = part.wants_passage or (all(own.values()) and all(term.specific for term in part.terms))
+        factor *= TITLE_ALONE if span.stems <= surroundings.title and not is_looked_for else 1.0
         factor *= UNTIMED if captions and caption is None else 1.0
         in_margin = place in page.parts.margins and not (part.wants_passage or part.is_contact)
         factor *= IN_MARGIN if in_margin else 1.0

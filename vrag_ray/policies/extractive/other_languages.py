@@ -23,8 +23,8 @@ _LANGUAGES = tuple(
         "de del a al en con por para sin sobre entre desde hasta que qué cuál cuáles quién quiénes cuándo dónde cómo "
         "cuánto cuánta cuántos cuántas su sus este esta estos estas lo le les",
         "il lo la i gli le l un uno una e o non è sono era erano fu ha hanno c ci si di del della dei degli delle "
-        "dello dell a al alla ai alle in nel nella nei nelle con per da dal dalla su sul sulla tra fra che cosa chi quale "
-        "quali qual quando dove come perché quanto quanta quanti quante suo sua questo questa",
+        "dello dell a al alla ai alle in nel nella nei nelle con per da dal dalla su sul sulla tra fra che cosa chi "
+        "quale quali qual quando dove come perché quanto quanta quanti quante suo sua questo questa",
         "de het een en of niet is zijn was waren wordt worden werd heeft hebben had kan mag moet er zich hij zij ze ik "
         "wij van voor op in aan met naar bij uit om tot over onder door te wat wie wanneer waar hoe hoeveel waarom "
         "welke welk dit dat deze die",
