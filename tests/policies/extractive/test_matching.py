@@ -961,7 +961,6 @@ def test_the_subject_of_a_question_in_other_scripts_is_looked_for(language: str,
         ("What is the income of the director of the Lagoon?", "eva.lund@lagoon.example", False),
         ("What is the price of the Nixie at the Lagoon?", "The Nixie at the Lagoon seats 14 guests.", False),
         ("What is the price of the Nixie at the Lagoon?", "The Nixie at the Lagoon is 14 euros.", True),
-        ("How many guards has the Nixie at the Lagoon?", "The Nixie at the Lagoon was opened by Eva Lund.", False),
         ("What was the gross margin of the Lagoon in 2024?", "The net margin in 2024 was 9 %.", False),
         ("What was the gross margin of the Lagoon in 2024?", "The gross margin in 2024 was 9 %.", True),
     ],
@@ -998,14 +997,20 @@ def test_another_word_of_five_letters_is_no_misspelled_one() -> None:
 
 
 def test_the_heading_with_the_words_of_the_question_answers_with_what_stands_below() -> None:
-    [best, *_] = matches_in("What are the objectives of the club?", "2. Goals\n\nThe club builds 55 boats.", "Club")
-    assert best.quote == "The club builds 55 boats."
+    text = "Rowing at Port Marne\n\n4. Goals for 2024\n\nOur club builds 55 boats.\n\nDues\n\nAll pay 20 euros."
+    best = matches_in("What are the objectives of the Nixie club for 2024?", text, "Nixie club")[0]
+    assert best.quote == "Our club builds 55 boats."
 
 
 def test_the_title_does_not_answer_with_the_words_of_the_question() -> None:
-    text = "Radio Nixie: functions and care\n\nThe functions are alarm and torch."
-    best = matches_in("What are the functions of the radio Nixie?", text, "Radio Nixie: functions and care")[0]
+    text = "Storm radio Nixie: functions and care\n\nBefore use\n\nKeep it dry. The functions are alarm and torch."
+    best = matches_in("Which functions does the storm radio have?", text, "Storm radio Nixie: functions and care")[0]
     assert best.quote == "The functions are alarm and torch."
+
+
+def test_names_without_a_figure_are_no_count() -> None:
+    text = "Contract of employment\n\nbetween Nixie Bakery Ltd. and Mr Paul Okafor\n\nThe wage is paid monthly."
+    assert all(match.coverage < 0.5 for match in matches_in("How many employees does Nixie Bakery have?", text))
 
 
 def test_a_figure_with_its_unit_is_no_name_of_its_row_and_no_answer_by_itself() -> None:

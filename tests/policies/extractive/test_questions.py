@@ -267,6 +267,7 @@ def test_words_meet_in_their_light_stem() -> None:
     ("question", "words", "pages"),
     [
         ("What does Figure 2 show?", ["figure 2"], set()),
+        ("Who built the mast in unit-8?", ["built", "mast", "unit 8"], set()),
         ("What is the title of the table 3.1?", ["table 3.1"], set()),
         ("Who built the mast in Chapter 4?", ["built", "mast", "section 4"], set()),
         ("What was the cost in fiscal year 2021?", ["cost", "2021"], set()),
