@@ -252,6 +252,14 @@ def test_without_evidence_it_abstains_and_says_what_was_searched(question: str) 
     assert len([node for node in record.graph.nodes if node.kind == "search"]) == 2
 
 
+def test_a_misspelled_word_is_searched_for_again_as_the_pages_spell_it() -> None:
+    shelf = Shelf()
+    shelf.add("Port Marne", put(50, 100, "The pier of Port Marne is of oak. Cranes are advertised there."))
+    found = ask("What did advertsing of cranes in Port Marne achieve?", shelf)
+    queries = [node.query for node in found.graph.nodes if node.kind == "search"]
+    assert queries[-1] == "port marne advertised cranes achieve"
+
+
 def test_an_abstention_repeats_no_more_than_the_beginning_of_a_long_question() -> None:
     record = ask("zanzibar quagga " * 200 + "?")
     assert record.abstained

@@ -152,8 +152,8 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
     ``cut`` is ``cut_page``, or what remembers its results.
     """
     pages = [_Page.of(sighting, part, cut) for sighting in seen.sightings if not sighting.source]
-    if (respelled := _respelled(part, pages)) is not part:
-        part = respelled
+    if (spelled := _respelled(part, pages)) is not part:
+        part = spelled
         pages = [_Page.of(sighting, part, cut) for sighting in seen.sightings if not sighting.source]
     yardstick = _yardstick(part, pages)
     candidates: list[Match] = []
@@ -174,21 +174,34 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
     return [replace(match, coverage=min(1.0, match.coverage)) for match in candidates]
 
 
+def respelled(part: Part, seen: Observation, cut: Cut = cut_page) -> Part:
+    """``part`` with the words as ``seen`` spells them where no page and no title of it has those of the question."""
+    return _respelled(part, [_Page.of(sighting, part, cut) for sighting in seen.sightings if not sighting.source])
+
+
 def _respelled(part: Part, pages: Sequence[_Page]) -> Part:
     """``part`` where words that no page and no title has may be misspelled: "Neflix" for "Netflix"."""
     titles = frozenset().union(*(stems(page.sighting.title) for page in pages))
-    respelled: dict[str, frozenset[str]] = {}
+    near_of: dict[str, frozenset[str]] = {}
     for term in part.terms:
         if len(term.stem) < LEAST_MISSPELLED or not term.stem.isalpha() or term.presence_in(titles):
             continue
         if not any(page.in_spans[term.stem] or page.in_rows[term.stem] for page in pages):
-            held = titles.union(*(page.parts.stems for page in pages))
-            if near := frozenset(stem for stem in held if is_misspelled(term.stem, stem)):
-                respelled[term.stem] = near
-    if not respelled:
+            known = titles.union(*(page.parts.stems for page in pages))
+            if near := frozenset(other for other in known if is_misspelled(term.stem, other)):
+                near_of[term.stem] = near
+    if not near_of:
         return part
+    texts = (text for page in pages for text in (page.sighting.title, page_of(page.sighting).text))
+    spelled = {stem(word): word for text in texts for word in tokens(text)}
     return replace(
-        part, terms=tuple(replace(t, others=t.others | respelled.get(t.stem, frozenset())) for t in part.terms)
+        part,
+        terms=tuple(
+            replace(term, surface=spelled.get(min(held), term.surface), others=term.others | held)
+            if (held := near_of.get(term.stem, frozenset()))
+            else term
+            for term in part.terms
+        ),
     )
 
 

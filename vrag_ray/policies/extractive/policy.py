@@ -21,7 +21,7 @@ from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import View
 from vrag_ray.policies.extractive.cut_page import cut_page
 from vrag_ray.policies.extractive.lexicon import tokens
-from vrag_ray.policies.extractive.matching import Match, has_other_figures, matches, page_of, unread_above
+from vrag_ray.policies.extractive.matching import Match, has_other_figures, matches, page_of, respelled, unread_above
 from vrag_ray.policies.extractive.questions import (
     LEAST_WORDS_OF_A_SENTENCE,
     Part,
@@ -171,9 +171,12 @@ class ExtractivePolicy:
         for number, part in enumerate(parts, start=1):
             evidence = self._best(prompt, part, number)
             strong = evidence is not None and evidence.match.coverage >= self._enough
-            fresh = " ".join(part.other_query.casefold().split()) not in queries
-            if not strong and fresh and f"q{number}{AGAIN}" not in done:
-                return AddSearchNode(id=f"q{number}{AGAIN}", parent_ids=(f"q{number}",), query=part.other_query)
+            if strong or f"q{number}{AGAIN}" in done:
+                continue
+            found = [seen for seen in _searches(prompt, number) if seen.node_id == f"q{number}"]
+            query = (respelled(part, found[0], self._cut) if found else part).other_query
+            if " ".join(query.casefold().split()) not in queries:
+                return AddSearchNode(id=f"q{number}{AGAIN}", parent_ids=(f"q{number}",), query=query)
         return None
 
     # Reading --------------------------------------------------------------------------------------------------
