@@ -85,8 +85,9 @@ _BARE_COUNT = re.compile(r"\d[\d.,' \u00a0\u202f]*")
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 
 
-LEAST_MISSPELLED = 6
-"""Letters of a word that may be misspelled: shorter ones are often other words by one letter."""
+LEAST_MISSPELLED = 7
+"""Letters of the stem of a word that may be misspelled, one fewer of a name: shorter ones are often other words by one
+letter, as "profile" and "profit"."""
 
 Cut = Callable[[PageText, PassageKind, str], CutPage]
 
@@ -184,7 +185,7 @@ def _respelled(part: Part, pages: Sequence[_Page]) -> Part:
     titles = frozenset().union(*(stems(page.sighting.title) for page in pages))
     near_of: dict[str, frozenset[str]] = {}
     for term in part.terms:
-        if len(term.stem) < LEAST_MISSPELLED or not term.stem.isalpha() or term.presence_in(titles):
+        if len(term.stem) < LEAST_MISSPELLED - term.specific or not term.stem.isalpha() or term.presence_in(titles):
             continue
         if not any(page.in_spans[term.stem] or page.in_rows[term.stem] for page in pages):
             known = titles.union(*(page.parts.stems for page in pages))
