@@ -47,7 +47,12 @@ MARGIN_LINES, LONGEST_FURNITURE = 2, 24
 GAP_OF_MARGIN = 0.8
 """Line heights between a header or a footer and the text, at least."""
 
-BULLET = re.compile(r"^(?:[•·∙⁃▪●○■□◦‣➢–*\-\uf000-\uf0ff]|\(?(?:\d{1,2}|[a-zA-Z]|[ivx]{1,4})[.)])$")  # noqa: RUF001
+BULLET_SIGNS = "•⁃▪▫●○■□◦‣▶►▸➢➤➔◆◇❖❑❒"  # noqa: RUF001
+LIST_SIGNS = f"{BULLET_SIGNS}☐☑☒✓✔"
+"""Signs before the items of lists: bullets, which mean nothing, and ticks."""
+DOTS = "·∙"
+"""Bullets that stand between words of a line too."""
+BULLET = re.compile(rf"^(?:[{LIST_SIGNS}{DOTS}–*\-\uf000-\uf0ff]|\(?(?:\d{{1,2}}|[a-zA-Z]|[ivx]{{1,4}})[.)])$")  # noqa: RUF001
 """The mark or the number before an item of a list."""
 _CAPTION = re.compile(
     r"^(?:[Tt]able|TABLE|[Ff]igure|FIGURE|[Ff]ig\.?|[Cc]hart|[Ee]xhibit|[Pp]late|[Mm]ap|[Dd]iagram)\s+"

@@ -20,7 +20,7 @@ from vrag_ray.imaging.coordinates import Size, raw_pixels
 from vrag_ray.policies.extractive import policy
 from vrag_ray.policies.extractive.cut_page import CutPage, cut_page
 from vrag_ray.policies.extractive.policy import ExtractivePolicy
-from vrag_ray.policies.extractive.wording import NO_MODEL
+from vrag_ray.policies.extractive.wording import NO_MODEL, shown_quote
 from vrag_ray.types import Box, Locator, PageText, PassageKind
 
 SEEN = Box(0.25, 0.5, 0.5, 0.75)
@@ -440,3 +440,18 @@ def test_a_page_is_cut_once_for_all_steps_and_all_runs_of_a_policy(monkeypatch: 
     answers = [run_to_end(extractive, source, question, config)[0].record().answer for _ in range(2)]
     assert cut and len(cut) == len({(page.doc_id, page.locator, page.text) for page in cut})
     assert answers == [ask(question).answer] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("• The pier is long.", "The pier is long."),
+        ("▪ 9 m wide", "9 m wide"),
+        ("- The pier is long.", "The pier is long."),
+        ("- 5 °C at the pier", "- 5 °C at the pier"),
+        ("☒ Yes ☐ No", "☒ Yes ☐ No"),
+        ("The pier - a long one", "The pier - a long one"),
+    ],
+)
+def test_a_quote_begins_behind_its_bullet_and_keeps_ticks_and_signs_of_figures(line: str, shown: str) -> None:
+    assert shown_quote(line) == shown

@@ -25,6 +25,7 @@ import numpy as np
 import pymupdf
 from numpy.typing import NDArray
 
+from vrag_ray.corpus.elements import DOTS, LIST_SIGNS
 from vrag_ray.corpus.formats.pdf_fields import is_in, place_values, shown_fields, struck_boxes, without_passwords
 from vrag_ray.corpus.formats.pdf_ink import shown
 from vrag_ray.corpus.formats.pdf_objects import fonts_without_letters, undecoded_pictures
@@ -167,11 +168,8 @@ _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 _MIXED = re.compile(
     r"[a-z][A-Z]|[A-Za-z]\d+[A-Za-z]|\d[A-Z]{2}|[A-Za-z][!\"#$%*+:;<=>?\\^_`{|}~]+[A-Za-z]|^[!#%*+,.:;<=>?]+[A-Z]"
 )
-_BULLET = re.compile(
-    "[\u00b7\u2022\u2023\u2043\u2219\u25a0\u25a1\u25aa\u25ab\u25b6\u25ba\u25c6\u25c7\u25cb\u25cf\u25e6\u2713\u2714\u2756"
-    "\u27a2\u27a4\uf000-\uf0ff](?=\\w)"
-)
-"""The last are those of fonts of symbols."""
+_BULLET = re.compile(rf"[{LIST_SIGNS}{DOTS}\uf000-\uf0ff](?=\w)")
+"""The last are those of fonts of signs that are not known."""
 _LOST = f"{UNREADABLE.pattern}{{1,2}}"
 _LIGATURE = re.compile(rf"[^\W\d_]{_LOST}[a-z]{{2}}|[a-z]{{2}}{_LOST}[a-z]")
 _INITIAL_LIGATURE = re.compile(rf"(?![\uf020-\uf0ff]){_LOST}[a-z]{{2}}")

@@ -53,6 +53,8 @@ _EXTENT = re.compile(
 )
 _EXTENT_BEHIND = re.compile(rf"[\s-]?[^\W\d]+[\s-]({'|'.join(_EXTENTS)})\b", re.IGNORECASE)
 """``25 m long``"""
+_CLAUSE_END = re.compile(r";\s|,\s+(?:and|but|while|whereas)\b")
+"""Between figures of different things: "74% of seniors go online, and 65% have broadband"."""
 _ROLE = re.compile(r"\s?\(([^()]+)\)")
 _OF_TIME = frozenset(MONTHS) | frozenset(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
 """Written as names are, and of nobody."""
@@ -237,6 +239,8 @@ def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
 
     def distance(place: int, term: Term, word: int) -> float:
         apart = place - word if place > word else 2 * (word - place)
+        if _CLAUSE_END.search(quote, min(place, word), max(place, word)):
+            apart *= 2
         return apart / 2 if term.specific else apart
 
     return min(fresh, key=lambda span: min(distance(span[0], term, word) for term, word in at))[1]
@@ -245,7 +249,8 @@ def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
 def _with_unit(quote: str, number: re.Match[str]) -> tuple[int, str]:
     """The figure with the unit after it: ``1.5 million euros``, ``412 MWh``; ordinary words are no units."""
     end = number.end()
-    for _ in range(2):
+    # What stands behind a percentage is no unit: "90% go online".
+    for _ in range(0 if number[0].endswith("%") else 2):
         unit = _UNIT.match(quote, end)
         if unit is None or is_function_word(unit.group(1)) or ":" in number.group():
             break

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import groupby, pairwise, zip_longest
 from statistics import median
 
-from vrag_ray.corpus.elements import BULLET
+from vrag_ray.corpus.elements import BULLET, DOTS, LIST_SIGNS
 from vrag_ray.corpus.reading_order import is_right_to_left, regions
 from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Table, cells, is_figure
 from vrag_ray.imaging.coordinates import holds_centre
@@ -44,7 +44,7 @@ _UNIT_OF_ALL = re.compile(r"\s*\((?:[\w$€£]+ )?in [^()]*\)", re.IGNORECASE)
 """``(in millions, except per share data)`` stands over several columns and names none of them."""
 _SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end sentences too
 _PROSE = (ElementKind.PARAGRAPH, ElementKind.LIST_ITEM, ElementKind.NOTE)
-_OPENING = '"“‘«([•–▪●*#'  # noqa: RUF001
+_OPENING = '"“‘«([–*#' + LIST_SIGNS  # noqa: RUF001
 _CLOSING = "\"”')]" + SUPERSCRIPTS
 _NO_HEADING_ENDS = (*_SENTENCE_ENDS, ",", ";", ":")
 _ABBREVIATION = re.compile(
@@ -60,7 +60,8 @@ _UNSPACED_END = re.compile(r"(?<=[。！？])(?=[^」』”’）)\s])")  # noqa
 _NAMED_ROW = re.compile(r"[^:.!?]{1,60}: [^:]*[^:\s], [^:,.!?]{1,60}: ")
 """``crane: Odin, tonnes: 73``"""
 _ITEM = re.compile(
-    r"[-*+•·–▪●◦○➢>|]\s|\d{1,3}[.)]\s|\((?:\d{1,2}|[a-z]|[ivx]{1,4})\)\s|(?:[A-Z0-9][^\s:]*)(?: [^\s:]+){0,3}: \S"  # noqa: RUF001
+    rf"[-*+–>|{LIST_SIGNS}{DOTS}]\s"  # noqa: RUF001
+    r"|\d{1,3}[.)]\s|\((?:\d{1,2}|[a-z]|[ivx]{1,4})\)\s|(?:[A-Z0-9][^\s:]*)(?: [^\s:]+){0,3}: \S"
     r"|\[?\d{4}-\d\d-\d\d\b|\[?\d\d:\d\d:\d\d\b"
 )
 """The first line of an item of a list, of what stands behind a label, of an entry of a log."""
@@ -544,7 +545,7 @@ def _breaks(word: Word, following: Word, aspect: float) -> bool:
     is_vertical = word.turn == following.turn == 90 and not word.text[-1:].isascii()
     if next_bottom <= top or next_top - bottom > (COLUMN_GAP if is_vertical else LINE_GAP) * height:
         return True
-    return max(height, other) > 1.3 * min(height, other) or following.text[:1] in "•–▪●*"  # noqa: RUF001
+    return max(height, other) > 1.3 * min(height, other) or following.text[:1] in f"–*{LIST_SIGNS}"  # noqa: RUF001
 
 
 def _cell(words: Sequence[Word], aspect: float) -> Span:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 
+from vrag_ray.corpus.elements import BULLET_SIGNS, DOTS
 from vrag_ray.policies.extractive.matching import Match
 from vrag_ray.policies.extractive.questions import AnswerKind, Part
 from vrag_ray.views.words import EXTRACTIVE_NOTES
@@ -15,6 +16,7 @@ NO_MODEL, MODEL_NOT_USED = EXTRACTIVE_NOTES
 MAX_QUOTE_CHARS = 800
 LONGEST_QUERY = 120
 """Characters of a query in an abstention: a whole document may have been pasted into the question."""
+_BULLET = re.compile(rf"(?:[{BULLET_SIGNS}{DOTS}]|[-–*](?=\s+[^\W\d]))\s+")  # noqa: RUF001
 _HAS_A_VERB = re.compile(
     r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|may|must|should|will|would)\b"
     r"|\W*(?:who|whom|whose|when|where|why|how)\b"
@@ -72,7 +74,9 @@ def abstention_text(unanswered: Sequence[Finding], *, has_model: bool) -> str:
 
 
 def shown_quote(quote: str) -> str:
-    """``quote``, cut at a word where it is long."""
+    """``quote`` without the bullet before it, cut at a word where it is long."""
+    if (bullet := _BULLET.match(quote)) is not None:
+        quote = quote[bullet.end() :]
     if len(quote) <= MAX_QUOTE_CHARS:
         return quote
     return quote[:MAX_QUOTE_CHARS].rsplit(" ", 1)[0]
