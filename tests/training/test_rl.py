@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
@@ -111,7 +110,7 @@ def test_questions_that_come_again_within_a_step_are_told_apart_over_all_its_rou
     config = RLConfig.model_validate(RL | {"algorithm": "dapo", "rollout": {"questions": 3, "group": 2}})
     environment = SimpleNamespace(tasks=lambda _: [BOXED, replace(BOXED, example=OTHER)])
     worker = SimpleNamespace(ranks=Collectives())
-    session = Session(config, *cast("Any", [None, worker, environment, None, None, None, None, None]))
+    session = Session(config, None, worker, environment, *(None,) * 5)
     rounds: list[list[tuple[str, int]]] = []
     run = endless()
 
