@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 from vrag_ray.agent.citations import _lines_of
-from vrag_ray.corpus.formats.pdf_text import PageRead, is_plausible, read_page
+from vrag_ray.corpus.formats.pdf_readable import is_plausible
+from vrag_ray.corpus.formats.pdf_text import PageRead, read_page
 from vrag_ray.corpus.ocr import OcrText
 from vrag_ray.policies.extractive.layout import sentences
 from vrag_ray.types import Box, Locator, PageText, Word, joined

@@ -29,6 +29,8 @@ from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, WebPage, laid_out, shown_pictures
 from vrag_ray.corpus.formats.office.slides import Slide, shown_slides
 from vrag_ray.corpus.formats.pdf_fields import notes_on
+from vrag_ray.corpus.formats.pdf_letters import letters_with_accents, readable_form, text_as_seen
+from vrag_ray.corpus.formats.pdf_lines import LAYER_FLAGS, Upright
 from vrag_ray.corpus.formats.pdf_objects import (
     LabelRange,
     associated_files,
@@ -44,18 +46,8 @@ from vrag_ray.corpus.formats.pdf_objects import (
     played_files,
     settle_layers,
 )
-from vrag_ray.corpus.formats.pdf_text import (
-    LAYER_FLAGS,
-    PageRead,
-    Upright,
-    has_common_words,
-    is_badly_read,
-    is_plausible,
-    letters_with_accents,
-    read_page,
-    readable_form,
-    text_as_seen,
-)
+from vrag_ray.corpus.formats.pdf_readable import has_common_words, is_badly_read, is_plausible
+from vrag_ray.corpus.formats.pdf_text import PageRead, read_page
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
 from vrag_ray.corpus.model import (
     DecodedUnit,
