@@ -104,7 +104,7 @@ def test_a_gap_beyond_the_gate_or_no_number_at_all_stops_the_run(gap: float, sto
         _check_parity(update, RLConfig.model_validate(RL), 0)
 
 
-def test_questions_that_come_again_within_a_step_are_told_apart_over_all_its_rounds(
+def test_questions_that_come_again_within_a_step_have_draws_of_their_own_in_all_its_rounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config = RLConfig.model_validate(RL | {"algorithm": "dapo", "rollout": {"questions": 3, "group": 2}})

@@ -18,7 +18,7 @@ from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.rollout.backend import RolloutBackend, open_backend
 from vrag_ray.training.rollout.environment import Environment, grounding_line
-from vrag_ray.training.rollout.rollout import Task, chosen, rollouts, told_apart
+from vrag_ray.training.rollout.rollout import Task, chosen, rollouts, with_repeats
 from vrag_ray.training.rollout.rollout_metrics import ENGINE_LIMITED, rollout_metrics
 from vrag_ray.training.rollout.search_copies import copies_line, search_copy
 from vrag_ray.training.rollout.trajectory_store import write_trajectories
@@ -188,7 +188,7 @@ class Session:
         tasks = self.environment.tasks(config.examples)
         share = len(ranks.share(range(count)))
         windows = range(step * rounds, (step + 1) * rounds)
-        drawn = told_apart(task for at in windows for task in chosen(tasks, count, seed=config.seed, step=at))
+        drawn = with_repeats(task for at in windows for task in chosen(tasks, count, seed=config.seed, step=at))
         sampled: Groups = []
         for again in range(rounds):
             own = ranks.share(drawn[again * count : (again + 1) * count])

@@ -36,7 +36,7 @@ from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.training.algorithms.credit_assignment import train_samples
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
-from vrag_ray.training.rollout.rollout import RolloutContext, Task, chosen, expert_runs, order, rollouts, told_apart
+from vrag_ray.training.rollout.rollout import RolloutContext, Task, chosen, expert_runs, order, rollouts, with_repeats
 from vrag_ray.types import VragError
 
 GRPO = recipe("grpo", kl=0.0)
@@ -316,7 +316,7 @@ def test_the_questions_of_a_step_depend_on_nothing_but_its_number_and_the_seed(c
 
 def test_a_question_that_a_step_takes_twice_has_draws_of_its_own_each_time(model: Path):
     [task] = tasks(1)
-    twice = told_apart([task, task])
+    twice = with_repeats([task, task])
     assert [(again.example.uid, again.repeat) for again in twice] == [(task.example.uid, 0), (task.example.uid, 1)]
     seeds: list[int | None] = []
 

@@ -122,7 +122,7 @@ def chosen(tasks: Sequence[Task], count: int, *, seed: int, step: int) -> list[T
     return [tasks[orders[place // len(tasks)][place % len(tasks)]] for place in places]
 
 
-def told_apart(tasks: Iterable[Task]) -> list[Task]:
+def with_repeats(tasks: Iterable[Task]) -> list[Task]:
     """The same tasks, with each one's ``repeat``. Fewer questions than a step takes would otherwise be run with the
     same seeds again, at full price for the same runs."""
     seen: Counter[str] = Counter()
