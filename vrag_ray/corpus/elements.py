@@ -48,7 +48,8 @@ GAP_OF_MARGIN = 0.8
 """Line heights between a header or a footer and the text, at least."""
 
 BULLET_SIGNS = "•⁃▪▫●○■□◦‣▶►▸➢➤➔◆◇❖❑❒"  # noqa: RUF001
-LIST_SIGNS = f"{BULLET_SIGNS}☐☑☒✓✔"
+TICKS = "☐☑☒✓✔"
+LIST_SIGNS = f"{BULLET_SIGNS}{TICKS}"
 """Signs before the items of lists: bullets, which mean nothing, and ticks."""
 DOTS = "·∙"
 """Bullets that stand between words of a line too."""

@@ -302,6 +302,23 @@ def test_sentences_follow_reading_order_and_keep_abbreviations_whole() -> None:
 
 
 @pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([(50, "It has a crane. Yes ☐ No ☒"), (350, "Next page")], ["It has a crane. Yes ☐ No ☒", "Next page"]),
+        ([(50, "Is it open?"), (250, "☒ Yes"), (350, "☐ No")], ["Is it open? ☒ Yes ☐ No"]),
+        ([(50, "It has a crane. Yes \ufffd No ☒")], ["It has a crane. Yes \ufffd No ☒"]),
+        ([(50, "It has a crane. ☐ Annual report")], ["It has a crane.", "☐ Annual report"]),
+        ([(50, "It has a crane. Cranes ☒ were seen.")], ["It has a crane.", "Cranes ☒ were seen."]),
+    ],
+)
+def test_an_answer_to_tick_belongs_to_the_sentence_before_it(
+    places: list[tuple[int, str]], expected: list[str]
+) -> None:
+    words = [word for at, text in places for word in put(at, 100, text)]
+    assert [sentence.text for sentence in sentences(page(words))] == expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "The mole was built by J. K. Berg in 1926.|The second one came later.",

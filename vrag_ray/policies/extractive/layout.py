@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import groupby, pairwise, zip_longest
 from statistics import median
 
-from vrag_ray.corpus.elements import BULLET, DOTS, LIST_SIGNS
+from vrag_ray.corpus.elements import BULLET, DOTS, LIST_SIGNS, TICKS
 from vrag_ray.corpus.reading_order import is_right_to_left, regions
 from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Table, cells, is_figure
 from vrag_ray.imaging.coordinates import holds_centre
@@ -69,6 +69,10 @@ _ITEM_NUMBER = re.compile(r"\(?(\d{1,3})[.)]")
 _INTRODUCES = re.compile(r"[^:]*(?::|\b(?:following|as follows)\b[^.:]*\.?)\W*", re.IGNORECASE)
 _MEASURED = re.compile(r"\W*\d[\d.,]*\s?\S{1,4}")
 """``14 h``"""
+_BOXES = frozenset((*TICKS, "\ufffd"))
+"""The last is a sign for which its font has no letter."""
+LONGEST_CHOICE = 4
+"""Letters of what stands beside a box to tick, as "yes" and "nein"."""
 _KEY = re.compile(r"[\w.\"'-]{1,40}(?::| =)(?:\s|$)")
 """``port: 8471`` where the line above is one too."""
 
@@ -285,8 +289,11 @@ def _of_lines(
     within = {id(word) for line in led for word in line[:-1]}
     words = [word for line in lines for word in line]
     current: list[Word] = []
-    for word, following in zip(words, [*words[1:], None], strict=True):
+    for place, (word, following) in enumerate(zip(words, [*words[1:], None], strict=True)):
         current.append(word)
+        is_choice = _is_choice(words[max(0, place - 1) : place + 1], words[place + 1 : place + 4])
+        if is_choice and following is not None and _on_one_line(word, following, aspect):
+            continue
         after = following.text if following is not None else ""
         ends = _ends_sentence(word.text, after) and not _ORDINAL.match(word.text)
         ends = ends and not _is_caption_number([part.text for part in current[:3]])
@@ -299,6 +306,15 @@ def _of_lines(
         ):
             yield Span(joined(current), tuple(current))
             current = []
+
+
+def _is_choice(before: Sequence[Word], words: Sequence[Word]) -> bool:
+    """Whether ``words`` begin with an answer to tick, ``Yes ☒`` or ``☒ Yes ☐``: it belongs to the sentence ``before``
+    it, of which the last two words are enough."""
+    first, second, third = ([word.text for word in words] + ["", "", ""])[:3]
+    if first in _BOXES:
+        return len(second) <= LONGEST_CHOICE and (third in _BOXES or any(word.text in _BOXES for word in before))
+    return second in _BOXES and first.isalpha() and len(first) <= LONGEST_CHOICE
 
 
 def introduces(text: str) -> bool:
@@ -536,11 +552,18 @@ def _may_begin(text: str, before: str) -> bool:
     return not text[0].islower() and (text[0].isalnum() or text[0] in _OPENING) and not before.endswith((",", "-", "&"))
 
 
+def _on_one_line(word: Word, following: Word, aspect: float) -> bool:
+    _, top, _, bottom = upright(word, aspect)
+    _, next_top, _, next_bottom = upright(following, aspect)
+    middle = (top + bottom) / 2
+    return next_top < middle < next_bottom
+
+
 def _breaks(word: Word, following: Word, aspect: float) -> bool:
     u0, top, u1, bottom = upright(word, aspect)
     next_u0, next_top, next_u1, next_bottom = upright(following, aspect)
     height, other = bottom - top, next_bottom - next_top
-    if next_top < bottom - height / 2 and next_bottom > top + height / 2:
+    if _on_one_line(word, following, aspect):
         return max(next_u0 - u1, u0 - next_u1) > 2 * CELL_GAP * height
     is_vertical = word.turn == following.turn == 90 and not word.text[-1:].isascii()
     if next_bottom <= top or next_top - bottom > (COLUMN_GAP if is_vertical else LINE_GAP) * height:
