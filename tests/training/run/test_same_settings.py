@@ -86,6 +86,13 @@ def test_a_run_in_an_object_store_is_compared_too(bucket: Bucket) -> None:
         refuse_other_settings(storage, rl(seed=1))
 
 
+def test_a_run_goes_on_from_a_checkpoint_of_its_own(storage: RunStorage) -> None:
+    begun(storage, rl())
+    refuse_other_settings(storage, rl(model={"path": storage.uri("checkpoint_2026-11-30_08-00-00.000000")}))
+    with pytest.raises(VragError, match=r"model\.path"):
+        refuse_other_settings(storage, rl(model={"path": f"{storage.uri()}-other/final"}))
+
+
 def test_a_run_without_a_checkpoint_begins_anew_with_any_settings(storage: RunStorage) -> None:
     refuse_other_settings(storage, rl())
     begun(storage, rl(), checkpoint=False)

@@ -35,8 +35,9 @@ JOB_COPY = "_ray_pkg_"
 def refuse_other_settings(storage: RunStorage, config: TrainConfig) -> None:
     """Raises VragError, with what differs, where the run in ``storage`` has checkpoints that other settings made.
 
-    A run without a checkpoint begins anew with whatever settings. Settings that only one of both versions of the
-    program has are not compared.
+    A run without a checkpoint begins anew with whatever settings. ``model.path`` may be a checkpoint of this run, from
+    whose last checkpoint it goes on in any case. Settings that only one of both versions of the program has are not
+    compared.
     """
     if not storage.has_checkpoint():
         return
@@ -44,12 +45,12 @@ def refuse_other_settings(storage: RunStorage, config: TrainConfig) -> None:
     if not isinstance(there, dict):
         return
     here = config.model_dump(mode="json")
-    # Each worker of a sharded model has a part of the optimiser's state.
-    free = (
-        MAY_CHANGE - {"workers"} | {"workers.cpus", "workers.threads", "workers.max_failures"}
-        if config.model.sharded
-        else MAY_CHANGE
-    )
+    free = MAY_CHANGE
+    if config.model.sharded:
+        # Each worker has a part of the optimiser's state.
+        free = free - {"workers"} | {"workers.cpus", "workers.threads", "workers.max_failures"}
+    if config.model.path.startswith(f"{storage.uri()}/"):
+        free |= {"model.path"}
     differing = list(_differing(there, here, free))
     if differing:
         raise VragError(
