@@ -68,11 +68,11 @@ def test_settings_that_decide_the_weights_cannot_change_once_there_is_a_checkpoi
         {"steps": 400, "checkpoint_every": 1, "validation": "held-out.jsonl", "validation_every": 5},
         {"workers": {"count": 4, "max_failures": -1}, "rollout": {"concurrency": 8, "engine": {"max_num_seqs": 8}}},
         {"reward": {**JUDGED, "judge": {"base_url": "http://b:2/v1", "model": "large"}, "judge_cache": "verdicts"}},
-        {"examples": "/tmp/working_dir_files/_ray_pkg_3f/questions.jsonl"},
+        {"examples": "/session/working_dir_files/_ray_pkg_3f/questions.jsonl"},
     ],
 )
 def test_how_far_a_run_goes_and_where_it_runs_may_change(changed: dict[str, object], storage: RunStorage) -> None:
-    submitted = {"examples": "/tmp/working_dir_files/_ray_pkg_aa/questions.jsonl"}
+    submitted = {"examples": "/session/working_dir_files/_ray_pkg_aa/questions.jsonl"}
     begun(storage, rl(**submitted))
     refuse_other_settings(storage, rl(**submitted | changed))
 

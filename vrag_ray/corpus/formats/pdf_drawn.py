@@ -45,7 +45,7 @@ OFF_THE_INK = 0.6
 STROKES_OF_A_LETTER = 0.3
 """Strokes beside each other that a word has for each letter, at least, also where small type runs together."""
 LEAST_WITH_STROKES = 0.8
-"""Share of the words of a scan that have so many: others are too faint or too small."""
+"""Share of the words of a scan that have that number of strokes: other words are too faint or too small."""
 SAME_PLACE = 0.5
 """Shares of height and width in which two words of one place agree."""
 SAME_WORD = 0.75

@@ -21,7 +21,7 @@ _VANISH = re.compile(rf"<w:(?:vanish|webHidden|specVanish)(?:\s+w:val=\"(?!{_OFF
 _STRIKE = re.compile(r"<w:d?strike(?:\s+w:val=\"([^\"]*)\")?\s*/>")
 _COLOUR = re.compile(r"<w:color\b[^>]*w:val=\"([^\"]*)\"")
 _SIZE = re.compile(r"<w:sz w:val=\"(\d+)\"")
-_TABLE = re.compile(r"<(/?)w:tbl>")
+_TABLE = re.compile(r"</?w:tbl>")
 _STYLE_OF = re.compile(r"<w:(?:[rp]|tbl)Style w:val=\"([^\"]*)\"")
 _STYLE = re.compile(r"<w:style\b[^>]*w:styleId=\"([^\"]*)\"(?:[^>]*[^/>])?>(.*?)</w:style>", re.DOTALL)
 _BASE = re.compile(r"<w:basedOn w:val=\"([^\"]*)\"")
@@ -76,7 +76,7 @@ _INSET = re.compile(r"clip-path\s*:\s*inset\(([^)]*)\)", re.IGNORECASE)
 _PERCENT = re.compile(r"\d{1,4}(?:\.\d{1,9})?%")
 _WHOLE = 100.0
 _SIDES_OF = {1: (0, 0, 0, 0), 2: (0, 1, 0, 1), 3: (0, 1, 2, 1), 4: (0, 1, 2, 3)}
-"""Which of so many values hold for the top, the right, the bottom and the left."""
+"""By the number of values: which of them hold for the top, the right, the bottom and the left."""
 _FADES_IN = re.compile(r"(?:^|[;\s])(?:-webkit-)?animation(?:-name)?\s*:\s*(?!none\b)\w", re.IGNORECASE)
 _VISIBILITY = re.compile(r"(?:^|[;\s])visibility\s*:\s*(hidden|collapse|visible)\b", re.IGNORECASE)
 _SIZE_STATED = re.compile(
@@ -269,7 +269,7 @@ def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]
 
     def on_white(xml: str) -> Callable[[re.Match[str]], bool]:
         """Whether a match in ``xml`` stands in a table, or outside of all, where nothing has a ground of its own."""
-        tables = list(_outermost_tables(xml))
+        tables = list(outermost(_TABLE, xml))
         ends = [0, *(end for _, end in tables)]
         beside = "".join(xml[end:start] for end, (start, _) in zip(ends, [*tables, (len(xml), 0)], strict=True))
         starts = [start for start, _ in tables]
@@ -303,21 +303,22 @@ def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]
             return _WORDS.sub("", part)
 
         xml = _GONE.sub(lambda match: _WORDS.sub("", match[0]), _FALLBACK.sub("", xml))
-        is_on_white = on_white(xml)
         if looks:
-            xml = _PARAGRAPH.sub(paragraph, xml)
             is_on_white = on_white(xml)
+            xml = _PARAGRAPH.sub(paragraph, xml)
+        is_on_white = on_white(xml)
         return _RUN.sub(run, xml)
 
     parts = {name: shown(_read(archive, name)).encode() for name in archive.namelist() if _WITH_TEXT.fullmatch(name)}
     return parts, [*([hidden_notice(hidden)] if hidden else []), *([struck_notice(struck)] if struck else [])]
 
 
-def _outermost_tables(xml: str) -> Iterator[tuple[int, int]]:
-    """Where the tables of a part of a DOCX begin and end that stand in no other."""
+def outermost(tags: re.Pattern[str], markup: str) -> Iterator[tuple[int, int]]:
+    """Where the elements of one kind begin and end that stand in no other of it, as character offsets. ``tags`` finds
+    the tags at which they begin and end."""
     depth = start = 0
-    for tag in _TABLE.finditer(xml):
-        if not tag[1]:
+    for tag in tags.finditer(markup):
+        if not tag[0].startswith("</"):
             start = start if depth else tag.start()
             depth += 1
         elif depth:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from html import escape, unescape
 
 from vrag_ray.corpus.formats.references import is_held
-from vrag_ray.corpus.formats.unseen import STYLE_VALUE, TAG, seen_drawing
+from vrag_ray.corpus.formats.unseen import STYLE_VALUE, TAG, outermost, seen_drawing
 
 _ATTRIBUTES = r"((?:[^>\"']|\"[^\"]*\"|'[^']*'){0,1000})"
 MOST_NESTED = 12
@@ -68,7 +68,7 @@ def with_drawn_parts(html: str) -> str:
 def _with_words_of_drawings(html: str) -> str:
     parts: list[str] = []
     end = 0
-    for start, stop in _drawings(html):
+    for start, stop in outermost(_OPEN_OR_END, html):
         drawing = html[start:stop]
         parts.append(html[end:stop])
         end = stop
@@ -78,19 +78,6 @@ def _with_words_of_drawings(html: str) -> str:
             look = "" if attributes is None else _look(attributes[2])
             parts.append(f"<span{look}><br>{'<br>'.join(map(escape, lines))}<br></span>")
     return "".join([*parts, html[end:]])
-
-
-def _drawings(html: str) -> Iterator[tuple[int, int]]:
-    """Where the drawings begin and end that stand in no other drawing."""
-    depth = start = 0
-    for tag in _OPEN_OR_END.finditer(html):
-        if not tag[0].startswith("</"):
-            start = start if depth else tag.start()
-            depth += 1
-        elif depth:
-            depth -= 1
-            if not depth:
-                yield start, tag.end()
 
 
 def _lines_of(drawing: str) -> list[str]:
