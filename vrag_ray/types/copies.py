@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from pydantic import BaseModel
-from pydantic_settings import BaseSettings, InitSettingsSource
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -17,6 +16,8 @@ def with_changes(model: M, changes: Mapping[str, object]) -> M:
     Settings take nothing from the environment here: it would win over the program. Raises ``pydantic.ValidationError``
     for a name or value that the model does not take.
     """
+    from pydantic_settings import BaseSettings, InitSettingsSource
+
     values = {name: getattr(model, name) for name in model.model_fields_set} | dict(changes)
     if isinstance(model, BaseSettings):
         # Parts of the settings as they are: dumped, all of their fields would count as set.

@@ -234,11 +234,24 @@ def test_the_first_child_of_an_installation_stores_bytecode_and_later_ones_use_i
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.pyc")} == stored
 
 
-def test_a_text_child_does_not_load_the_heavy_libraries(put):
+def libraries_after_a_probe(path):
     with Sandbox(DecodeLimits()) as sandbox:
-        sandbox.probe(put("a.txt", b"hello"), "a.txt")
+        sandbox.probe(path, path.name)
         maps = Path(f"/proc/{child_of_this_process().pid}/maps").read_text()
-    assert not [name for name in ("mupdf", "onnxruntime", "libav", "decord", "numpy") if name in maps]
+    return {name for name in ("mupdf", "onnxruntime", "libav", "decord", "numpy") if name in maps}
+
+
+def test_a_text_child_does_not_load_the_heavy_libraries(put):
+    assert not libraries_after_a_probe(put("a.txt", b"hello"))
+
+
+def test_a_child_that_opens_a_pdf_loads_no_library_beside_those_that_read_it(good):
+    assert libraries_after_a_probe(good) == {"mupdf", "numpy"}
+
+
+def test_a_child_does_not_load_the_settings_of_the_service():
+    program = "import sys; import vrag_ray.corpus.sandbox.child; sys.exit('pydantic_settings' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_a_file_larger_than_allowed_is_not_even_opened(put):

@@ -285,8 +285,10 @@ def serve(requests: BinaryIO, send: Send) -> None:
 
 
 def main() -> None:
-    # PyMuPDF imports a layout analyser by itself, which takes 0.5 s and 270 MB of address space and is not used here.
-    sys.modules["pymupdf.layout"] = None  # type: ignore[assignment]
+    # PyMuPDF imports what is not used here: a layout analyser (0.5 s, 270 MB of address space), and a converter to
+    # Markdown with onnxruntime.
+    for unused in ("pymupdf.layout", "pymupdf4llm"):
+        sys.modules[unused] = None  # type: ignore[assignment]
     if store_bytecode():
         # Anew, without what a document may not need.
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606  no shell
