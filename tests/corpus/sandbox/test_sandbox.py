@@ -233,6 +233,14 @@ def test_the_first_child_of_an_installation_stores_bytecode_and_later_ones_use_i
         sandbox.probe(good, "a.pdf")
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.pyc")} == stored
 
+    # An upgrade of this package alone leaves PyMuPDF's.
+    ours = {path for path in stored if "formats" in path.parts}
+    for path in ours:
+        path.unlink()
+    with Sandbox(DecodeLimits()) as sandbox:
+        sandbox.probe(good, "a.pdf")
+    assert {path for path in tmp_path.rglob("*.pyc") if "formats" in path.parts} == ours
+
 
 def libraries_after_a_probe(path):
     with Sandbox(DecodeLimits()) as sandbox:

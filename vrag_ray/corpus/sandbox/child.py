@@ -242,17 +242,19 @@ def describe(error: Exception) -> tuple[str, str]:
 def store_bytecode() -> bool:
     """Import the decoders where they were installed without bytecode, as uv does it; whether that is stored now.
 
-    A confined process cannot store it: each one would compile PyMuPDF anew, which takes 0.7 s.
+    A confined process cannot store it: each one would compile PyMuPDF anew, which takes 0.7 s, or the readers of this
+    package, after an upgrade of it alone.
     """
-    spec = importlib.util.find_spec("pymupdf")
-    if spec is None or spec.origin is None or spec.cached is None or sys.dont_write_bytecode:
+    found = [importlib.util.find_spec(name) for name in ("pymupdf", "vrag_ray.corpus.formats.pdf")]
+    modules = [(Path(spec.origin), Path(spec.cached)) for spec in found if spec and spec.origin and spec.cached]
+    missing = [(source, stored) for source, stored in modules if not stored.exists()]
+    if sys.dont_write_bytecode or not missing:
         return False
-    stored = Path(spec.cached)
-    if stored.exists() or not (sys.pycache_prefix or os.access(Path(spec.origin).parent, os.W_OK)):
+    if not sys.pycache_prefix and not all(os.access(source.parent, os.W_OK) for source, _ in missing):
         return False
     for module in pkgutil.walk_packages(vrag_ray.corpus.formats.__path__, "vrag_ray.corpus.formats."):
         importlib.import_module(module.name)
-    return stored.exists()
+    return all(stored.exists() for _, stored in missing)
 
 
 def confine(limits: DecodeLimits) -> None:
