@@ -17,6 +17,7 @@ from tests.support.object_store import Bucket
 from tests.support.train_double import TrainDouble
 from tests.support.training_configs import RL, SFT
 from vrag_ray.cli.main import main
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.training.config import RLConfig, SFTConfig
 from vrag_ray.training.launch import train_rl, train_sft
 from vrag_ray.training.rollout.environment import with_family
@@ -110,8 +111,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     model_folder(folder)
-    for name in ("pages", "expert"):
-        (folder / name).mkdir()
+    (folder / "expert").mkdir()
+    Collection.open_or_create(folder / "pages")
     write_questions(folder / "questions.jsonl")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -155,6 +156,9 @@ def test_a_run_with_checkpoints_of_other_settings_starts_nothing(project: Path):
     (run / "config.yaml").write_text(yaml.safe_dump(placed), encoding="utf-8")
     with pytest.raises(VragError, match=r"run has checkpoints .*: seed 0 \(now 1\)\. Take these settings back"):
         train_sft(config.model_copy(update={"seed": 1}), pytest.fail)
+    (project / "expert/more.json").write_text("[]")
+    with pytest.raises(VragError, match=r"other inputs: trajectories had 0 files of 0 bytes"):
+        train_sft(config, pytest.fail)
 
 
 @pytest.mark.usefixtures("workers")

@@ -10,7 +10,7 @@ from typing import TypeVar
 from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
 from vrag_ray.training.retriever.config import RetrieverConfig
 from vrag_ray.training.run.folder import ERRORS, FINAL, claim, follow_progress, refuse_other_kind
-from vrag_ray.training.run.same_settings import refuse_other_settings
+from vrag_ray.training.run.same_settings import record_inputs, refuse_other_settings
 from vrag_ray.training.run.storage import RunStorage, is_uri
 from vrag_ray.training.run.submitted_paths import input_place, model_place, output_place
 from vrag_ray.types import VragError
@@ -147,6 +147,7 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_l
     storage = RunStorage(config.storage, config.name)
     storage.create()
     claim(storage, kind)
+    record_inputs(storage, config)
     on_line(f"everything of this run: {storage.uri()}")
     if config.model.gpu and config.model.computed_in == "float32":
         on_line(SLOW_ON_A_GPU)

@@ -9,9 +9,11 @@ import pytest
 
 from tests.support.object_store import Bucket
 from tests.support.training_configs import RL, SFT
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.versions import VersionRecord, write_version
 from vrag_ray.training.config import RLConfig, SFTConfig, TrainConfig
 from vrag_ray.training.run.folder import RunFolder
-from vrag_ray.training.run.same_settings import refuse_other_settings
+from vrag_ray.training.run.same_settings import record_inputs, refuse_other_settings
 from vrag_ray.training.run.storage import RunStorage
 from vrag_ray.types import VragError
 
@@ -114,3 +116,94 @@ def test_a_setting_that_only_the_newer_version_has_is_not_compared(storage: RunS
     written = storage.read("config.yaml").decode()
     storage.write("config.yaml", written.replace("parity_gate", "former_gate").replace("seed: 0\n", "").encode())
     refuse_other_settings(storage, rl(seed=1))
+
+
+def expert(folder: Path, *replies: str) -> SFTConfig:
+    """Imitation of a folder with a file for each of ``replies``."""
+    folder.mkdir(exist_ok=True)
+    for number, reply in enumerate(replies):
+        (folder / f"{number}.json").write_text(reply)
+    return SFTConfig.model_validate(SFT | {"trajectories": str(folder)})
+
+
+def test_a_run_whose_inputs_hold_something_else_is_refused_until_their_record_is_removed(
+    storage: RunStorage, tmp_path: Path
+) -> None:
+    config = expert(tmp_path / "expert", "north", "south")
+    record_inputs(storage, config)
+    begun(storage, config)
+    refuse_other_settings(storage, config)
+    expert(tmp_path / "expert", "north", "sauth")
+    # What is recorded are the inputs of the checkpoints, however often the run is started.
+    record_inputs(storage, config)
+    with pytest.raises(
+        VragError,
+        match=r"other inputs: trajectories had 2 files of 10 bytes, sha256 \w{16} \(now 2 files of 10 bytes, sha256 "
+        r"\w{16}\)\. .* or remove .*run/inputs\.yaml to go on with",
+    ):
+        refuse_other_settings(storage, config)
+    Path(storage.uri("inputs.yaml")).unlink()
+    refuse_other_settings(storage, config)
+
+
+def test_a_run_without_a_checkpoint_begins_anew_with_other_inputs(storage: RunStorage, tmp_path: Path) -> None:
+    record_inputs(storage, expert(tmp_path / "expert", "north"))
+    config = expert(tmp_path / "expert", "south")
+    record_inputs(storage, config)
+    begun(storage, config)
+    refuse_other_settings(storage, config)
+
+
+def test_the_version_of_the_collection_and_the_questions_are_compared(storage: RunStorage, tmp_path: Path) -> None:
+    collection = Collection.open_or_create(tmp_path / "pages")
+
+    def commit(number: int) -> None:
+        write_version(collection.files, VersionRecord(number, 1, 1, number, number, f"2026-11-0{number}", ""))
+
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text("1")
+    commit(1)
+    config = rl(examples=str(questions), environment={"collection": str(tmp_path / "pages")})
+    record_inputs(storage, config)
+    begun(storage, config)
+    refuse_other_settings(storage, config)
+    commit(2)
+    questions.write_text("12")
+    with pytest.raises(
+        VragError,
+        match=r"examples had 1 bytes, .* \(now 2 bytes, .*; environment\.collection had version 1 of 2026-11-01 "
+        r"\(now version 2 of 2026-11-02\)\.",
+    ):
+        refuse_other_settings(storage, config)
+
+
+def test_the_first_model_is_compared_where_it_is_read_again(storage: RunStorage, tmp_path: Path) -> None:
+    def adapted(**model: object) -> SFTConfig:
+        return config.model_copy(update={"model": config.model.model_copy(update={"path": str(folder), **model})})
+
+    config = expert(tmp_path / "expert", "north")
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "model.safetensors").write_text("weights")
+    record_inputs(storage, adapted(lora_rank=8))
+    begun(storage, adapted(lora_rank=8))
+    (folder / "model.safetensors").write_text("others!")
+    with pytest.raises(VragError, match=r"other inputs: model\.path had 1 file of 7 bytes"):
+        refuse_other_settings(storage, adapted(lora_rank=8))
+    begun(storage, adapted())
+    refuse_other_settings(storage, adapted())
+
+
+def test_inputs_in_an_object_store_are_compared_too(bucket: Bucket, tmp_path: Path) -> None:
+    expert(tmp_path / "expert", "north", "south")
+    storage = RunStorage(bucket.uri("inputs"), "run")
+    config = SFTConfig.model_validate(
+        SFT | {"trajectories": bucket.upload(tmp_path / "expert", "data/expert"), "storage": bucket.uri("inputs")}
+    )
+    record_inputs(storage, config)
+    begun(storage, config)
+    refuse_other_settings(storage, config)
+    expert(tmp_path / "expert", "north", "south", "west")
+    bucket.upload(tmp_path / "expert", "data/expert")
+    with pytest.raises(VragError, match=r"trajectories had 2 files of 10 bytes.* \(now 3 files of 14 bytes"):
+        refuse_other_settings(storage, config)

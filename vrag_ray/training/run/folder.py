@@ -31,6 +31,8 @@ README = """\
 
 - `config.yaml`: every setting of this run, defaults included. The same file continues or repeats it. Once there is a
   checkpoint, settings that decide the weights cannot change under this name; how far it goes and where it runs can.
+- `inputs.yaml`: sizes and hashes of what it learns from. With other contents it does not go on, unless this file is
+  removed.
 - `kind.txt`: supervised fine-tuning, reinforcement learning or retriever training.
 - `metrics.jsonl`: one line for each step or validation, of imitation for every tenth step (`step` counts from 1);
   `tensorboard/` has the same.

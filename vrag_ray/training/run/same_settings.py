@@ -1,4 +1,5 @@
-"""Whether a configuration may go on with a run that has checkpoints: what decides the weights has to be as it was.
+"""Whether a configuration may go on with a run that has checkpoints: what decides the weights has to be as it was, the
+settings and the contents of what they name.
 
 Without this, a second experiment under an old name would go on from the first one's weights, or only return them, and
 ``config.yaml`` would say that the new settings made them.
@@ -7,15 +8,16 @@ Without this, a second experiment under an old name would go on from the first o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import yaml
 
-from vrag_ray.training.config import TrainConfig
-from vrag_ray.training.run.storage import RunStorage
+from vrag_ray.training.config import RLConfig, TrainConfig
+from vrag_ray.training.run.storage import RunStorage, digest, is_uri
 from vrag_ray.types import VragError
 
 CONFIG = "config.yaml"
+INPUTS = "inputs.yaml"
 MAY_CHANGE = frozenset({
     # How far it goes, and what is measured and stored on the way.
     "steps", "epochs", "checkpoint_every", "kept_checkpoints", "validation", "validation_every", "validation_samples",
@@ -33,11 +35,12 @@ JOB_COPY = "_ray_pkg_"
 
 
 def refuse_other_settings(storage: RunStorage, config: TrainConfig) -> None:
-    """Raises VragError, with what differs, where the run in ``storage`` has checkpoints that other settings made.
+    """Raises VragError, with what differs, where the run in ``storage`` has checkpoints that other settings or other
+    inputs made.
 
     A run without a checkpoint begins anew with whatever settings. ``model.path`` may be a checkpoint of this run, from
-    whose last checkpoint it goes on in any case. Settings that only one of both versions of the program has are not
-    compared.
+    whose last checkpoint it goes on in any case, unless the run reads its first weights again. Settings that only one
+    of both versions of the program has are not compared, nor are inputs without a record.
     """
     if not storage.has_checkpoint():
         return
@@ -49,7 +52,7 @@ def refuse_other_settings(storage: RunStorage, config: TrainConfig) -> None:
     if config.model.sharded:
         # Each worker has a part of the optimiser's state.
         free = free - {"workers"} | {"workers.cpus", "workers.threads", "workers.max_failures"}
-    if config.model.path.startswith(f"{storage.uri()}/"):
+    if config.model.path.startswith(f"{storage.uri()}/") and not _reads_model_again(config):
         free |= {"model.path"}
     differing = list(_differing(there, here, free))
     if differing:
@@ -57,6 +60,50 @@ def refuse_other_settings(storage: RunStorage, config: TrainConfig) -> None:
             f"{storage.uri()} has checkpoints that were made with other settings: {'; '.join(differing)}. Take these "
             "settings back to go on with it, or give this run another name; model.path may be one of those checkpoints"
         )
+    recorded = yaml.safe_load(storage.read(INPUTS))
+    if isinstance(recorded, dict):
+        contents = input_contents(config)
+        changed = [
+            f"{name} had {recorded[name]} (now {now})"
+            for name, now in contents.items()
+            if recorded.get(name, now) != now
+        ]
+        if changed:
+            raise VragError(
+                f"{storage.uri()} has checkpoints that were made with other inputs: {'; '.join(changed)}. Put these "
+                f"back to go on with it, give this run another name, or remove {storage.uri(INPUTS)} to go on with the "
+                "inputs as they are now"
+            )
+
+
+def record_inputs(storage: RunStorage, config: TrainConfig) -> None:
+    """For ``refuse_other_settings``; what a run with checkpoints has recorded stays."""
+    if not (storage.has_checkpoint() and storage.size(INPUTS)):
+        storage.write(INPUTS, yaml.safe_dump(input_contents(config), sort_keys=False).encode())
+
+
+def input_contents(config: TrainConfig) -> dict[str, str]:
+    """What ``config`` (with absolute places) names to learn from, by setting: sizes and hashes of files, and the
+    version of a collection."""
+    from vrag_ray.index.storage.collection import Collection
+
+    values = config.model_dump(mode="json")
+    names = ("examples", "trajectories", "pairs")
+    places: dict[str, str] = {name: str(values[name]) for name in names if name in values}
+    if _reads_model_again(config) and (is_uri(config.model.path) or Path(config.model.path).exists()):
+        places["model.path"] = config.model.path
+    contents = {name: digest(place) for name, place in places.items()}
+    for section, within in (("environment.", values.get("environment", {})), ("", values)):
+        if within.get("collection") is not None:
+            record = Collection.open(within["collection"]).record
+            made = f"version {record.number} of {record.created_at}" if record is not None else "nothing"
+            contents[f"{section}collection"] = made
+    return contents
+
+
+def _reads_model_again(config: TrainConfig) -> bool:
+    """Whether a run that goes on needs the weights that it began with: below its adapters, or as its reference."""
+    return config.model.lora_rank > 0 or (isinstance(config, RLConfig) and config.recipe.kl > 0)
 
 
 def _differing(

@@ -7,6 +7,7 @@ written anew each time, and folders are made on a local disk and uploaded.
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -157,6 +158,24 @@ def local_copy(source: str) -> Iterator[Path]:
         except OSError as error:
             raise VragError(f"cannot read {source}: {error}") from error
         yield copy
+
+
+def digest(place: str) -> str:
+    """The size and the SHA-256 of a file, or of all files below a folder, at an absolute path or URI."""
+    from pyarrow import fs
+
+    store, path = filesystem(place)
+    base = store.get_file_info(path)
+    inside = [base] if base.is_file else store.get_file_info(fs.FileSelector(path, recursive=True))
+    files = sorted((file for file in inside if file.is_file), key=lambda file: str(file.path))
+    whole = hashlib.sha256()
+    for file in files:
+        with store.open_input_file(file.path) as stream:
+            own = hashlib.file_digest(stream, "sha256").hexdigest()
+        whole.update(f"{file.path.removeprefix(path)} {own}\n".encode())
+    size = sum(int(file.size) for file in files)
+    count = "" if base.is_file else f"{len(files)} file{'s' * (len(files) != 1)} of "
+    return f"{count}{size} bytes, sha256 {whole.hexdigest()[:16]}"
 
 
 def filesystem(place: str) -> tuple[FileSystem, str]:
