@@ -257,8 +257,15 @@ def test_a_child_that_opens_a_pdf_loads_no_library_beside_those_that_read_it(goo
     assert libraries_after_a_probe(good) == {"mupdf", "numpy"}
 
 
-def test_a_child_does_not_load_the_settings_of_the_service():
-    program = "import sys; import vrag_ray.corpus.sandbox.child; sys.exit('pydantic_settings' in sys.modules)"
+@pytest.mark.parametrize(
+    ("module", "library"),
+    [
+        ("vrag_ray.corpus.sandbox.child", "pydantic_settings"),
+        ("vrag_ray.corpus.formats.pdf", "mammoth"),
+    ],
+)
+def test_a_child_does_not_load_the_settings_of_the_service_or_the_readers_of_other_formats(module, library):
+    program = f"import sys; import {module}; sys.exit({library!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

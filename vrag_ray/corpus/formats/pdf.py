@@ -26,8 +26,6 @@ import numpy as np
 import pymupdf
 
 from vrag_ray.corpus.elements import elements
-from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, WebPage, laid_out, shown_pictures
-from vrag_ray.corpus.formats.office.slides import Slide, shown_slides
 from vrag_ray.corpus.formats.pdf_fields import notes_on
 from vrag_ray.corpus.formats.pdf_letters import letters_with_accents, readable_form, text_as_seen
 from vrag_ray.corpus.formats.pdf_lines import LAYER_FLAGS, Upright
@@ -69,7 +67,10 @@ from vrag_ray.corpus.titles import LONGEST_TITLE, headline, is_title
 from vrag_ray.types import SECTION, Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind, Word
 from vrag_ray.types.documents import NOTES_MARK
 
+# A PDF needs no reader of office files, web pages and books, which take a fifth of the time in which a process starts.
 if TYPE_CHECKING:
+    from vrag_ray.corpus.formats.laid_out import Part
+    from vrag_ray.corpus.formats.office.slides import Slide
     from vrag_ray.corpus.ocr import OcrText, Picture
 
 POINTS_PER_INCH = 72.0
@@ -154,6 +155,8 @@ class PdfSource:
             if self._format is Format.PDF:
                 self._document = _opened(opening.path)
             else:
+                from vrag_ray.corpus.formats.laid_out import laid_out
+
                 self._parts, self._notices = laid_out(opening.path, self._format)
                 self._starts = list(itertools.accumulate((part.pages for part in self._parts), initial=0))
                 self._document = self._parts[0].open()
@@ -177,6 +180,8 @@ class PdfSource:
         """Those of the pages that LibreOffice made, one each."""
         self._has_other_slides = False
         if self._format is Format.PDF and opening.sidecars:
+            from vrag_ray.corpus.formats.office.slides import shown_slides
+
             with damage(UNREADABLE_OTHER):
                 slides, hidden = shown_slides(opening.sidecars[0].path)
             self._has_other_slides = bool(slides) and len(slides) != self._pages
@@ -206,7 +211,11 @@ class PdfSource:
         with damage(UNREADABLE):
             title = self._title()
         scans = 0 if self._opening.cautious or not self._opening.options.ocr else self._scans()
-        pictures = shown_pictures(self._opening.path) if self._format is Format.HTML else ()
+        pictures: tuple[str, ...] = ()
+        if self._format is Format.HTML:
+            from vrag_ray.corpus.formats.laid_out import shown_pictures
+
+            pictures = shown_pictures(self._opening.path)
         return Probe(
             DocumentKind.PDF,
             self._pages,
@@ -225,9 +234,13 @@ class PdfSource:
         Of an office file, what its pages do not show; of a web page, the pictures that it holds.
         """
         if self._format is Format.HTML:
+            from vrag_ray.corpus.formats.laid_out import WebPage
+
             yield from WebPage(self._opening.path).attachments()
             return
         if self._made_of is not None or not self._document.is_pdf:
+            from vrag_ray.corpus.formats.laid_out import OfficeArchive
+
             original = self._opening.original or self._opening.path
             yield from OfficeArchive(original, self._made_of or self._format).attachments()
             return
