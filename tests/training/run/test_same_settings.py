@@ -95,6 +95,25 @@ def test_a_run_goes_on_from_a_checkpoint_of_its_own(storage: RunStorage) -> None
         refuse_other_settings(storage, rl(model={"path": f"{storage.uri()}-other/final"}))
 
 
+@pytest.mark.parametrize(("algorithm", "rank"), [("grpo", 0), ("ggpo", 8)])
+def test_a_run_that_reads_its_first_model_again_does_not_go_on_from_a_checkpoint_of_its_own(
+    algorithm: str, rank: int, storage: RunStorage
+) -> None:
+    """Its reference, or what lies below its adapters, would be another model from then on."""
+
+    def of(path: str) -> RLConfig:
+        return rl(algorithm=algorithm, model={"path": path, "lora_rank": rank})
+
+    begun(storage, of("some/model"))
+    refuse_other_settings(storage, of("some/model"))
+    with pytest.raises(
+        VragError,
+        match=r"model\.path some/model \(now .*checkpoint_.*\)\. .*; model\.path cannot be one of those checkpoints: "
+        r"the run still reads its first model, as the reference of its KL term or below its adapters$",
+    ):
+        refuse_other_settings(storage, of(storage.uri("checkpoint_2026-11-30_08-00-00.000000")))
+
+
 def test_a_run_without_a_checkpoint_begins_anew_with_any_settings(storage: RunStorage) -> None:
     refuse_other_settings(storage, rl())
     begun(storage, rl(), checkpoint=False)

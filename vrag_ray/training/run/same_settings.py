@@ -52,13 +52,20 @@ def refuse_other_settings(storage: RunStorage, config: TrainConfig) -> None:
     if config.model.sharded:
         # Each worker has a part of the optimiser's state.
         free = free - {"workers"} | {"workers.cpus", "workers.threads", "workers.max_failures"}
-    if config.model.path.startswith(f"{storage.uri()}/") and not _reads_model_again(config):
+    again = _reads_model_again(config)
+    if config.model.path.startswith(f"{storage.uri()}/") and not again:
         free |= {"model.path"}
     differing = list(_differing(there, here, free))
     if differing:
+        its_own = (
+            "cannot be one of those checkpoints: the run still reads its first model, as the reference of its KL term "
+            "or below its adapters"
+            if again
+            else "may be one of those checkpoints"
+        )
         raise VragError(
             f"{storage.uri()} has checkpoints that were made with other settings: {'; '.join(differing)}. Take these "
-            "settings back to go on with it, or give this run another name; model.path may be one of those checkpoints"
+            f"settings back to go on with it, or give this run another name; model.path {its_own}"
         )
     recorded = yaml.safe_load(storage.read(INPUTS))
     if isinstance(recorded, dict):
