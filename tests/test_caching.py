@@ -1,4 +1,4 @@
-"""What is kept in memory and on disk within its room, and one call for all who want the same at the same time."""
+"""Caches in memory and on disk within their room, and a single call for all that need the same at the same time."""
 
 from __future__ import annotations
 

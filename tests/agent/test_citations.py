@@ -292,7 +292,7 @@ def test_a_quote_is_cited_by_its_words(form: EvidenceForm) -> None:
     assert box_and_origin(citation) == (words[2].box.union(words[3].box).as_tuple(), False)
 
 
-def test_a_quote_whose_place_is_not_known_is_not_said_to_stand_where_the_query_was_seen() -> None:
+def test_a_quote_of_unknown_place_is_not_placed_where_the_query_was_seen() -> None:
     shelf = Shelf()
     shelf.add("Map", text="harbour map of Delft", region=SEEN)
     for form in (EvidenceForm.PICTURE, EvidenceForm.BOTH):
@@ -314,7 +314,7 @@ def test_where_no_leg_can_tell_the_whole_page_is_cited() -> None:
     assert box_and_origin(citation) == (None, False)
 
 
-def test_what_the_search_saw_is_neither_shown_nor_remembered_nor_told_as_looked_at() -> None:
+def test_regions_that_the_search_saw_are_neither_shown_nor_remembered_nor_listed_as_looked_at() -> None:
     """The model is given the whole page, with and without a region; only the citation knows of it."""
     plain = Shelf()
     plain.add("Map harbour")
@@ -376,7 +376,7 @@ WRITTEN, BELOW = Box(0.1, 0.1, 0.6, 0.2), Box(0.1, 0.3, 0.5, 0.4)
 
 
 def talk() -> Shelf:
-    """A clip with two slides, what is said to the first, and two lines written on the second."""
+    """A clip with two slides, what is spoken over the first, and two lines written on the second."""
     shelf = Shelf()
     clip = Locator(t_start=0.0, t_end=20.0)
     doc_id = shelf.add("Harbour map, a talk", text="[1.0-4.0] Good morning", kind=PassageKind.CLIP, locator=clip)
@@ -405,7 +405,7 @@ def test_what_is_written_in_a_film_is_cited_with_its_place_for_as_long_as_it_sta
     assert citation.moment == (times[0] if kind is ElementKind.CUE else times[1] - 0.5)
 
 
-def test_a_model_names_what_is_written_or_said_in_a_film_by_number() -> None:
+def test_a_model_names_text_and_speech_of_a_film_by_number() -> None:
     protocol = GraphProtocol(evidence=EvidenceForm.TEXT, marks=Marks.WORDS)
     entry = MemorizeEntry(information_id="Text 1", is_useful=True, priority_score=4, elements=(5,))
     citation, watcher = cited(

@@ -181,7 +181,7 @@ def _items_of(search: AddSearchNode) -> tuple[FoundItem, ...]:
     return next(event.results for event in events if isinstance(event, SearchDoneEvent))
 
 
-def test_a_reply_that_was_cut_off_is_told_so() -> None:
+def test_a_reply_that_was_cut_off_is_answered_with_the_reason() -> None:
     class Cut(Script):
         async def complete(self, prompt: Prompt, say: Say) -> Completion:
             return replace(await super().complete(prompt, say), finish="length")
@@ -191,7 +191,7 @@ def test_a_reply_that_was_cut_off_is_told_so() -> None:
     assert "cut off after 2048 tokens" in policy.prompts[1].correction
 
 
-def test_a_quote_that_does_not_stand_on_the_page_is_left_out_and_said_so() -> None:
+def test_a_quote_that_does_not_stand_on_the_page_is_left_out_with_a_notice() -> None:
     lie = KEEP.model_copy(
         update={"memorize": (MemorizeEntry(information_id="Picture 1", is_useful=True, quote="North 99"),)}
     )
@@ -281,7 +281,7 @@ def test_weaker_pictures_are_pruned_and_the_pixels_shared_out() -> None:
     assert [event.dropped[0].index for event in events if isinstance(event, PruneEvent)] == [0]
 
 
-def test_feeding_what_was_not_asked_for_is_refused() -> None:
+def test_feeding_an_unrequested_value_is_refused() -> None:
     episode = Episode("q?", AgentConfig(), GraphProtocol())
     with pytest.raises(VragError, match="waits for NeedCompletion"):
         episode.search_failed("x")

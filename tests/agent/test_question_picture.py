@@ -1,4 +1,4 @@
-"""A question that comes with a picture: what is searched for, what the model is shown, and what is kept of it."""
+"""A question that comes with a picture: the search, what the model is shown, and what stays of it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_it_is_drawn_once_and_part_of_every_prompts_first_user_message() -> None
 @pytest.mark.parametrize(
     "protocol", [GraphProtocol(evidence=EvidenceForm.TEXT), TagsProtocol(evidence=EvidenceForm.TEXT)]
 )
-def test_a_model_without_eyes_is_told_that_it_was_searched_with(protocol: WireProtocol) -> None:
+def test_a_text_only_model_reads_that_the_picture_was_searched_with(protocol: WireProtocol) -> None:
     shelf = library()
     lines = TAG_LINES if isinstance(protocol, TagsProtocol) else (SEARCH, ANSWER)
     policy = Watcher(*lines, protocol=protocol)
@@ -106,7 +106,7 @@ def test_records_and_events_hold_its_name_and_never_its_bytes() -> None:
     assert run.record().picture is None
 
 
-def test_a_picture_that_cannot_be_resized_is_told_in_words_and_in_the_notices() -> None:
+def test_a_picture_that_cannot_be_resized_is_replaced_by_words_and_a_notice() -> None:
     broken = QuestionPicture(grey_png(100)[:40], "0" * 64, 40)
     policy = Watcher(SEARCH, KEEP, ANSWER)
     run, _ = run_to_end(policy, library(), picture=broken)

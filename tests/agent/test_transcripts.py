@@ -25,7 +25,7 @@ TAG_SEARCH = "<think>I need the table.</think>\n<search>units sold by region</se
 TAG_ANSWER = "<think>It says 15.</think>\n<answer>15</answer>"
 
 GRAPH_RUNS: dict[str, tuple[list[str], int]] = {
-    "as told": ([SEARCH, KEEP, ANSWER], 0),
+    "as stated": ([SEARCH, KEEP, ANSWER], 0),
     "thoughts and chatter around the call": (
         ["<think>First I look.</think>\nLet me search.\n" + SEARCH + "\nThat should do.", KEEP, ANSWER],
         0,

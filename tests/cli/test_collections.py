@@ -43,7 +43,7 @@ def test_several_folders_are_searched_as_one(capsys: pytest.CaptureFixture[str])
     assert "collections papers, slides, 2 of 2 shards" in printed
 
 
-def test_folders_of_one_name_are_told_apart_by_the_folder_above(capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_of_the_same_name_are_distinguished_by_the_folder_above(capsys: pytest.CaptureFixture[str]) -> None:
     reply = searched(capsys, "tidal lagoon draft", "-c", "papers", "-c", "old/papers")
     assert hits_in(reply) == [("older", "old-papers"), ("paper", "papers")]
     assert main(["search", "lagoon", "-c", "papers", "-c", "."]) == 1

@@ -178,7 +178,7 @@ def server(collection: str) -> Iterator[str]:
             process.kill()
 
 
-def test_serve_prints_its_address_and_is_asked_by_url_until_interrupted(server, tmp_path):
+def test_serve_prints_its_address_and_answers_by_url_until_interrupted(server, tmp_path):
     result = vrag("search", "apprentices", "--url", server)
     assert "page 3" in result.stdout
     graph = tmp_path / "graph.dot"

@@ -54,6 +54,6 @@ def test_engine_compare_needs_an_embedder(capsys: pytest.CaptureFixture[str]) ->
     assert "needs --embedder" in capsys.readouterr().err
 
 
-def test_a_model_that_is_not_here_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_model_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--embedder", "nobody/nothing-of-that-name"]) == 1
     assert "nobody/nothing-of-that-name is not in the hub's cache" in capsys.readouterr().err

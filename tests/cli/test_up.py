@@ -67,7 +67,7 @@ def _lines_until(process: subprocess.Popen[str], marker: str) -> Iterator[str]:
 
 @contextmanager
 def running_up(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
-    """``vrag up papers`` in ``folder``: its process, what it said until it was up, and the gateway's address.
+    """``vrag up papers`` in ``folder``: its process, what it printed until it was up, and the gateway's address.
 
     Its ``papers`` are a report and a broken file. At the end it is killed, should it still run.
     """

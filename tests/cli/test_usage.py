@@ -79,7 +79,7 @@ def test_a_folder_that_is_no_collection_is_named_in_one_line_with_exit_code_1(
     assert not folder.exists()
 
 
-def test_a_picture_that_is_too_large_is_named_before_anything_is_asked(capsys, tmp_path: Path):
+def test_a_picture_that_is_too_large_is_named_before_the_first_request(capsys, tmp_path: Path):
     large = tmp_path / "large.png"
     large.write_bytes(bytes((8 << 20) + 1))
     code, out, err = run(capsys, "ask", "x", "-c", str(tmp_path / "none"), "--picture", str(large))

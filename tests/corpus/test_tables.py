@@ -148,7 +148,7 @@ def test_letters_that_mark_the_rows_of_a_group_begin_them(document: tuple[pymupd
     assert [row[0].text for row in table.body] == ["Crew", "a Deck", "b Engine", "Guests", "a 18-29", "b 30-49"]
 
 
-def test_a_head_over_two_columns_is_said_of_both(document: tuple[pymupdf.Document, Path]) -> None:
+def test_a_head_over_two_columns_belongs_to_both(document: tuple[pymupdf.Document, Path]) -> None:
     drawn, path = document
     page = drawn.new_page()
     put(page, FIRST + 20, 122, "Three months to June")

@@ -1,5 +1,5 @@
 """RayService, RayJob and RayCluster of ``ray.io/v1`` as KubeRay 1.7 defines them, strictly: an unknown field, a number
-where a text is wanted and a missing field are errors. Facts from the Go types of ``ray-operator/apis/ray/v1``.
+where a text is required and a missing field are errors. Facts from the Go types of ``ray-operator/apis/ray/v1``.
 
 Pods and services inside are Kubernetes' own kinds; ``test_schemas`` checks them by Kubernetes' schemas.
 """
@@ -80,7 +80,7 @@ class ScaleStrategy(Strict):
 
 class WorkerGroupSpec(Strict):
     groupName: str
-    # The three have defaults in the operator. Here they are wanted: what a group may cost should be read, not known.
+    # The three have defaults in the operator. Here they are required: what a group may cost should be read, not known.
     replicas: int = Field(ge=0)
     minReplicas: int = Field(ge=0)
     maxReplicas: int = Field(ge=0)

@@ -121,6 +121,6 @@ def test_the_workers_of_a_training_run_fit():
     worker = {"CPU": float(config.workers.cpus), "GPU": 1.0 if config.workers.gpu else 0.0}
     there = nodes(node_types("train", only("train", "RayJob")), "min_workers")
     assert unplaced(there, [worker] * config.workers.count) == []
-    # The cluster for jobs can be asked for the same.
+    # The cluster for jobs can do the same.
     there = nodes(node_types("cluster", only("cluster", "RayCluster")), "max_workers")
     assert unplaced(there, [worker] * config.workers.count) == []

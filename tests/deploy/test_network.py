@@ -63,7 +63,7 @@ def test_policies_restrict_who_comes_in_and_let_the_operator_reach_the_head():
 @pytest.mark.parametrize("folder", ["service", "service-gpu"])
 def test_a_drain_leaves_a_pod_that_serves(folder: str):
     budget = only(folder, "PodDisruptionBudget")["spec"]
-    # Of pods that no built-in controller owns, only a whole number of minAvailable can be kept.
+    # Of pods that no built-in controller owns, only a whole number of minAvailable can be held.
     assert set(budget) == {"minAvailable", "selector"}
     assert isinstance(budget["minAvailable"], int)
     protected = [pod for pod in pod_templates(folder) if selects(budget["selector"], pod)]

@@ -132,7 +132,7 @@ def test_the_service_without_a_model_has_the_arguments_that_were_tried():
 def test_the_service_with_a_model_has_the_model_of_the_shipped_config():
     ours, other = application(serve_config("service-gpu"))["args"], application(shipped("vimrag.yaml"))["args"]
     assert ours["agent"] == other["agent"]
-    # How many replicas and what they reserve is said to Serve, so that their number can follow the load.
+    # The number of replicas and what they reserve is stated to Serve, so that their number can follow the load.
     set_elsewhere = ("replicas", "tensor_parallel", "num_cpus", "num_gpus")
     assert ours["vllm"] == {key: value for key, value in other["vllm"].items() if key not in set_elsewhere}
     assert Settings.model_validate(ours).vllm is not None

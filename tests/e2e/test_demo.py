@@ -1,4 +1,4 @@
-"""``vrag demo`` as `make demo` runs it: the corpus is made, ingested, served and asked."""
+"""``vrag demo`` as `make demo` runs it: the corpus is made, ingested and served, and questions are answered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def demo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """The folder of a first run, and what it said."""
+    """The folder of a first run, and what it printed."""
     folder = tmp_path_factory.mktemp("demo")
     done = demo(folder, "--json")
     assert done.returncode == 0, done.stderr

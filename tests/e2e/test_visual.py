@@ -110,7 +110,7 @@ def test_a_question_gets_hits_with_a_region_from_late_interaction(client: Client
     assert hybrid.results[0][0].title == "note"
 
 
-def test_pages_that_look_the_same_are_told(client: Client) -> None:
+def test_pages_that_look_the_same_are_reported(client: Client) -> None:
     picture = data_url(noise_png(96, 64, seed=0))
     first, second = client.search(SearchRequest(picture=picture, mode="look", top_k=2)).results[0]
     assert {first.title, second.title} == {"copy", "picture0"}
@@ -129,7 +129,7 @@ def test_the_heat_map_of_a_question_tints_the_page(client: Client) -> None:
     assert np.abs(pictures[0] - pictures[1]).max() > 50
 
 
-def test_a_mode_that_is_none_is_told_with_those_there_are(client: Client) -> None:
+def test_an_unknown_mode_is_refused_with_the_known_ones(client: Client) -> None:
     reply = httpx.post(f"{client.base_url}/v1/search", json={"query": "x", "mode": "nothing"}, timeout=HANGS_AFTER_S)
     assert (reply.status_code, reply.json()["error"]["param"]) == (422, "mode")
     assert "hybrid, lexical, text, late, look, visual" in reply.json()["error"]["message"]

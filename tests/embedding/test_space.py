@@ -107,7 +107,7 @@ def test_pictures_of_one_size_have_no_pixel_limit(tmp_path: Path) -> None:
         space(tiny.tiny_colpali(tmp_path / "colpali"), max_pixels=1000)
 
 
-def test_an_unknown_architecture_is_told_with_those_known(siglip2: Path, tmp_path: Path) -> None:
+def test_an_unknown_architecture_is_refused_with_the_known_ones(siglip2: Path, tmp_path: Path) -> None:
     folder = changed(siglip2, tmp_path / "other", model_type="wav2vec2", architectures=["Wav2Vec2Model"])
     with pytest.raises(VragError, match=r"wav2vec2 \(Wav2Vec2Model\), which is no embedder known here.*colqwen2"):
         space(folder)
@@ -122,14 +122,16 @@ def test_a_folder_without_a_description_is_no_model(tmp_path: Path, contents: by
 
 
 @pytest.mark.parametrize("missing", ["model.safetensors", "tokenizer.json"])
-def test_a_folder_that_lacks_a_file_is_told(siglip2: Path, tmp_path: Path, missing: str) -> None:
+def test_a_folder_that_lacks_a_file_is_refused_by_name(siglip2: Path, tmp_path: Path, missing: str) -> None:
     folder = shutil.copytree(siglip2, tmp_path / "lacking")
     (folder / missing).unlink()
     with pytest.raises(VragError, match=r"lacking.* (unusable|cannot be loaded)"):
         space(folder)
 
 
-def test_a_missing_package_is_told_with_what_installs_it(siglip2: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_with_the_command_that_installs_it(
+    siglip2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(VragError, match=r"needs the package torch.*pip install '\.\[embedded,visual\]'"):
         space(siglip2)

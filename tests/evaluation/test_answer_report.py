@@ -117,7 +117,7 @@ def test_a_page_is_in_the_file_once_and_shown_wherever_it_is_cited(folder: Evalu
     assert "report, page 2: cited by [1] in a box; the answer stands here in a dashed box" in page
 
 
-def test_a_page_that_cannot_be_drawn_is_told(folder: EvaluationFolder) -> None:
+def test_a_page_that_cannot_be_drawn_is_reported(folder: EvaluationFolder) -> None:
     page = report_page(folder)
     assert "No picture of report, page 3: cited by [2] as a whole: page 3 of report.pdf cannot be drawn" in page
     (folder.root / "pages" / f"{shot_name(DOC, 2, None)}.jpg").unlink()
@@ -144,14 +144,14 @@ def test_runs_are_shown_with_memory_citations_and_steps_and_nothing_of_them_is_m
     assert not re.search(r"<link|<img|src=|url\(|@import", page)
 
 
-def test_a_run_that_is_away_or_torn_is_told(folder: EvaluationFolder) -> None:
+def test_a_missing_or_truncated_run_is_reported(folder: EvaluationFolder) -> None:
     run_file(folder.root, "vrag", "q0").unlink()
     run_file(folder.root, "vrag", "q1").write_text("{")
     page = report_page(folder)
     assert "Its run is not in the folder." in page and "Its run cannot be shown: not a run record" in page
 
 
-def test_of_a_clip_one_frame_is_shown_and_its_seconds_are_told(folder: EvaluationFolder) -> None:
+def test_a_clip_is_shown_as_one_frame_with_its_seconds(folder: EvaluationFolder) -> None:
     clip = {"page": None, "t_start": 10.0, "t_end": 30.0, "kind": PassageKind.CLIP, "bbox": None}
     run = record().model_copy(update={"citations": (citation(1, "n1").model_copy(update=clip),)})
     run_file(folder.root, "vrag", "q0").write_text(run.to_json())
@@ -210,7 +210,7 @@ def test_plain_text_has_no_picture() -> None:
     assert len(small_jpeg(png())) < 20_000
 
 
-def test_what_a_service_sends_in_place_of_a_picture_is_told() -> None:
+def test_a_reply_of_a_service_that_is_no_picture_is_reported() -> None:
     with pytest.raises(VragError, match="no picture"):
         small_jpeg(b"<html>")
 

@@ -66,7 +66,7 @@ def rows(folder: str = "vrag-evaluations/answers-q") -> dict[str, Row]:
     return {row.uid: row for row in EvaluationFolder.open(Path(folder)).rows}
 
 
-def test_answers_abstentions_and_wrong_references_are_told_apart(evaluated: Callable[..., Result]) -> None:
+def test_answers_abstentions_and_wrong_references_are_counted_separately(evaluated: Callable[..., Result]) -> None:
     done = evaluated()
     assert done.exit_code == 0, f"{done.output} {done.exception!r}"
     by_uid = rows()
@@ -98,7 +98,7 @@ def test_a_killed_evaluation_asks_only_what_is_left(evaluated: Callable[..., Res
     assert again[:2] == lines[:2] and len(again) == 3
 
 
-def test_a_judge_decides_what_is_right_and_is_asked_once_for_an_answer(evaluated: Callable[..., Result]) -> None:
+def test_a_judge_decides_what_is_right_by_one_request_an_answer(evaluated: Callable[..., Result]) -> None:
     with judge_stub(lambda body, number: "<judge>True</judge>") as judge:
         command = ("--judge", judge.base_url, "--judge-model", "stub")
         assert evaluated(*command).exit_code == 0
@@ -129,7 +129,7 @@ def test_gold_pages_that_the_collection_has_not_are_named(evaluated: Callable[..
         raise evaluated(file="gold.jsonl").exception or AssertionError
 
 
-def test_questions_to_an_endpoint_are_asked_side_by_side(evaluated: Callable[..., Result]) -> None:
+def test_questions_to_an_endpoint_are_sent_concurrently(evaluated: Callable[..., Result]) -> None:
     many = [{"uid": f"u{n}", "question": f"Which colour has lighthouse {n}?", "answers": ["white"]} for n in range(16)]
     Path("many.jsonl").write_text("".join(f"{json.dumps(question)}\n" for question in many))
 
@@ -163,7 +163,7 @@ def test_samples_have_a_spread_and_are_compared_by_question(evaluated: Callable[
     assert len(list((folder.root / "runs" / "vrag").glob("*.json"))) == 2
 
 
-def test_two_judges_are_both_asked_and_their_agreement_is_told(evaluated: Callable[..., Result]) -> None:
+def test_two_judges_both_judge_and_their_agreement_is_reported(evaluated: Callable[..., Result]) -> None:
     with (
         judge_stub(lambda body, number: "<judge>True</judge>") as kind,
         judge_stub(lambda body, number: f"<judge>{'white' in str(body['messages'])}</judge>") as strict,
@@ -216,7 +216,7 @@ def test_cited_and_right_pages_are_kept_as_small_pictures_and_shown(tmp_path: Pa
     assert str(tmp_path) not in page
 
 
-def test_what_cannot_be_asked_together_is_refused(evaluated: Callable[..., Result]) -> None:
+def test_options_that_exclude_each_other_are_refused(evaluated: Callable[..., Result]) -> None:
     done = evaluated("--url", "http://127.0.0.1:1", "--workers", 2)
     assert done.exit_code == 2 and "leave --workers out" in done.output
     done = evaluated("--judge", "http://127.0.0.1:1")

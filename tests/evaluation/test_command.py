@@ -87,7 +87,7 @@ def test_killed_in_the_middle_and_done_again_it_ends_with_the_same_table(beir: P
     (root / ROWS).write_text("".join(lines[:3]) + lines[3][:20])
     good(*command)
     again = (root / ROWS).read_text().splitlines(keepends=True)
-    # Those that were there were not asked again.
+    # Questions with an answer were not sent again.
     assert again[:3] == lines[:3]
     assert sorted(json.loads(line)["uid"] for line in again) == sorted(json.loads(line)["uid"] for line in lines)
 

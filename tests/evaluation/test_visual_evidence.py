@@ -167,7 +167,7 @@ def test_docscope_boxes_are_pixels_of_the_page_of_the_collection(collection: Pat
     assert "CC BY-NC-SA" in folder.header.subject["licence of the questions"]
 
 
-def test_a_box_of_another_page_size_is_refused_before_anything_is_asked(collection: Path, tmp_path: Path) -> None:
+def test_a_box_of_another_page_size_is_refused_before_the_first_question(collection: Path, tmp_path: Path) -> None:
     done = evaluated(collection, tmp_path, "benchmark.json", docscope([900, 582, 1400, 696]))
     message = r"'tariff::q1': gold place 'tariff.pdf#p2': .*beyond a page of 500 by 1000 points: ingest the file"
     with pytest.raises(VragError, match=message):

@@ -26,7 +26,7 @@ def printed(folder: Path, program: str, *arguments: str, **variables: str) -> st
     return done.stdout
 
 
-def test_a_folder_is_asked(tmp_path: Path) -> None:
+def test_the_example_that_asks_a_folder_answers(tmp_path: Path) -> None:
     (tmp_path / "papers").mkdir()
     (tmp_path / "papers" / "harbour.pdf").write_bytes(material.pdf())
     (tmp_path / "papers" / "broken.pdf").write_bytes(material.pdf()[:200])

@@ -28,7 +28,7 @@ def make_noise(path: Path, size: int) -> Path:
     return path
 
 
-# Quick forms: the test below, in the tests' own process, and ``index/storage/test_errors`` for what is said.
+# Quick forms: the test below, in the tests' own process, and ``index/storage/test_errors`` for the messages.
 @pytest.mark.exhaustive
 @needs_mounts
 def test_vrag_ingest_on_a_full_disk_says_what_is_committed_and_goes_on_when_there_is_room(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def stopped_board(local_ray: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     os.kill(pid, signal.SIGKILL)
 
 
-def test_progress_goes_on_with_what_a_late_board_said_last(
+def test_progress_goes_on_with_the_last_state_of_a_late_board(
     stopped_board: SharedBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_module, "EVERY_S", 0.01)

@@ -100,7 +100,7 @@ def test_a_document_with_some_blank_pages_has_no_notice(tmp_path: Path) -> None:
     assert run(tmp_path / "in").file_notices == ()
 
 
-def test_what_is_said_of_pages_is_said_of_the_document_with_their_numbers(
+def test_notices_of_pages_become_notices_of_the_document_with_their_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decode = stages.decode_isolating
@@ -133,7 +133,7 @@ def test_a_file_that_is_the_same_as_another_is_named_with_it(folder: Path) -> No
     assert run(folder).skipped == 4
 
 
-def test_two_files_of_one_name_are_told_apart_by_their_folders(folder: Path) -> None:
+def test_two_files_of_the_same_name_are_distinguished_by_their_folders(folder: Path) -> None:
     (folder / "sub").mkdir()
     (folder / "sub" / "gauge.txt").write_text("the gauge reads seventeen")
     [line] = [line for line in report_text(run(folder)).splitlines() if line.startswith("notice: ")]

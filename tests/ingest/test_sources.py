@@ -86,9 +86,7 @@ def test_a_wrong_manifest_is_named_with_its_row(folder: Path, name: str, text: s
         read_manifest(folder / name)
 
 
-def test_what_a_manifest_says_can_be_searched_for_and_wins_over_what_is_said_of_all(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_metadata_of_a_manifest_can_be_searched_and_wins_over_those_of_all_files(folder: Path, tmp_path: Path) -> None:
     manifest = folder / "list.jsonl"
     manifest.write_text('{"path": "a.md", "year": 1851}\n{"path": "deep/b.md"}\n')
     ingest(read_manifest(manifest), settings_for(tmp_path / "c"), meta={"year": 2000, "shelf": "north"})

@@ -97,7 +97,7 @@ def test_what_was_not_read_follows_with_lower_scores(root: Path) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_where_one_cannot_be_read_the_order_of_the_search_stays_and_it_is_told(root: Path) -> None:
+def test_where_a_passage_cannot_be_read_the_order_of_the_search_stays_with_a_notice(root: Path) -> None:
     plain = search(root, Last(), top_n=1, top_k=5)
     answer = search(root, Last(refused="three"), top_n=5, top_k=5)
     assert {hit.passage.text for hit in answer.results[0]} == set(TEXTS)

@@ -129,7 +129,7 @@ async def test_read_page_gives_the_clip_of_a_video_around_a_second(client: Clien
     assert refused.is_error and "is a video: give t in seconds" in text_of(refused)
 
 
-async def test_get_page_draws_the_region_of_a_hit_at_the_resolution_asked_for(client: Client, library: dict[str, str]):
+async def test_get_page_draws_the_region_of_a_hit_at_the_requested_resolution(client: Client, library: dict[str, str]):
     width, height = material.PAGE_SIZE
     whole = await client.call_tool("get_page", {"doc_id": library["harbour.pdf"], "page": 2, "dpi": 72})
     assert picture_of(whole).size == (width, height)

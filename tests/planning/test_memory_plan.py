@@ -64,7 +64,7 @@ def changed(name: str, **changes: dict[str, object]) -> RLConfig:
     return RLConfig.model_validate(values)
 
 
-def test_what_does_not_fit_is_told_with_its_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_does_not_fit_names_its_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = memory_plan(changed("lora-24gb", model={"lora_rank": 0}), CARDS[24])
     assert not whole.fits and whole.peak.name == "update"
     greedy = {"gpu": True, "dtype": "bfloat16", "max_model_len": 6144, "gpu_memory_utilization": 0.6}

@@ -37,7 +37,7 @@ def protocol(agent: AgentName, file: str) -> WireProtocol:
     return wire_protocol(agent, AgentConfig.model_validate({"instruction": {agent: file}}), CorpusConfig(), None)
 
 
-def test_the_file_is_told_byte_for_byte_with_the_question_in_its_place(tmp_path: Path) -> None:
+def test_the_file_is_the_prompt_byte_for_byte_with_the_question_in_its_place(tmp_path: Path) -> None:
     own = protocol(AgentName.VRAG, put(tmp_path, TAGS + "\n"))
     assert first(own) == (Role.USER, TAGS.replace("{question}", QUESTION))
 

@@ -98,7 +98,7 @@ def test_an_answer_cannot_bring_a_verdict_of_its_own() -> None:
         JudgeReply("<judge>True</judge>", finish="MAX_TOKENS"),
     ],
 )
-def test_a_reply_that_is_no_verdict_is_asked_for_again_and_told_so(first: JudgeReply) -> None:
+def test_a_reply_that_is_no_verdict_is_requested_again_with_the_reason(first: JudgeReply) -> None:
     def spec(_: Body, number: int) -> JudgeReply | str:
         return first if number == 0 else "<judge>False</judge>"
 
@@ -215,7 +215,7 @@ def test_another_judge_has_verdicts_of_its_own(change: dict[str, object], tmp_pa
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"right": 1}', '{"wrong": true}'])
-def test_a_damaged_verdict_is_asked_for_again_and_mended(content: str, tmp_path: Path) -> None:
+def test_a_damaged_verdict_is_requested_again_and_replaced(content: str, tmp_path: Path) -> None:
     with judge_stub(compares) as stub:
         judged(endpoint(stub.base_url), "Harlow", cache=tmp_path)
         [path] = tmp_path.rglob("*.json")

@@ -1,4 +1,4 @@
-"""Searches that are asked at the same time travel in few calls, and each gets its own answer or its own fault."""
+"""Searches of the same time travel in few calls, and each gets its own answer or its own fault."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SCOPE = SearchScope(3, HYBRID, None)
 
 
 def answer_to(queries: Queries) -> ProfiledAnswer:
-    """The queries themselves as notices, so that each can be told from the others."""
+    """The queries themselves as notices, so that each can be distinguished from the others."""
     return ProfiledAnswer(
         SearchAnswer((), 1, 1, HYBRID, 1, notices=tuple(Query.of(query).text for query in queries)), "lexical"
     )
 
 
 class Retriever:
-    """Answers when it is let, and remembers what it was asked in each call."""
+    """Answers when it may, and records the queries of each call."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[list[list[str]], SearchScope]] = []
@@ -104,13 +104,13 @@ def test_searches_of_another_scope_go_by_themselves(other: SearchScope):
         await asyncio.gather(*tasks)
         assert all(len({text in "wxyz" for [text] in groups}) == 1 for groups, _ in retriever.calls)
         assert [scope for groups, scope in retriever.calls if ["w"] in groups] == [other]
-        # Nothing is kept of what is over.
+        # Nothing of finished searches stays.
         assert joined._lines == {}
 
     asyncio.run(check())
 
 
-def test_a_fault_of_one_query_is_told_to_who_asked_it_alone():
+def test_a_fault_of_a_query_reaches_its_caller_alone():
     async def check() -> None:
         retriever = Retriever()
         tasks = await start_searches(
@@ -129,7 +129,7 @@ def test_a_fault_of_one_query_is_told_to_who_asked_it_alone():
     ("fault", "calls"),
     [(OverloadedError("full"), CALLS_AT_ONCE + 1), (InvalidError("no such mode"), CALLS_AT_ONCE + 1 + 3)],
 )
-def test_a_retriever_that_is_full_is_not_asked_again_for_each(fault: Exception, calls: int):
+def test_a_full_retriever_is_not_called_again_for_each_query(fault: Exception, calls: int):
     async def check() -> None:
         retriever = Retriever()
         retriever.fault = fault

@@ -111,7 +111,7 @@ def _until(what: str, cluster: Cluster, *states: str) -> str:
 
 # Quick forms: the tests below (what is refused, and what travels), and ``serving/service`` for a service that answers.
 @pytest.mark.exhaustive
-def test_variables_of_the_caller_that_do_not_arrive_are_asked_for_and_nothing_is_made(cluster: Cluster, tmp_path: Path):
+def test_a_deployment_without_the_callers_variables_is_refused_and_starts_nothing(cluster: Cluster, tmp_path: Path):
     plant(tmp_path / "mine", {"a": ["red apple"], "b": ["blue plum"]})
     port = _free_port()
     lost = _config(tmp_path / "lost.yaml", port)

@@ -57,7 +57,7 @@ def test_a_model_folder_that_does_not_exist_is_refused_without_asking_a_hub(
         ({"num_gpus": 0}, [0.0], ""),
     ],
 )
-def test_a_cluster_without_the_gpus_of_a_replica_is_said_to_lack_them(
+def test_a_cluster_without_the_gpus_of_a_replica_is_reported(
     config: dict[str, float], gpus: list[float], expected: str
 ):
     shortage = gpu_shortage(VllmConfig.model_validate({"model": "org/name", **config}), gpus)
@@ -65,7 +65,7 @@ def test_a_cluster_without_the_gpus_of_a_replica_is_said_to_lack_them(
     assert bool(shortage) == bool(expected)
 
 
-def test_the_fault_of_a_start_is_told_without_its_stack_trace():
+def test_the_fault_of_a_start_is_reported_without_its_stack_trace():
     message = (
         "Failed to update the deployments ['Policy'].\nThe deployment failed to start 3 times in a row. Error:\n"
         'ray::ServeReplica:vrag:Policy.initialize_and_get_metadata()\n  File "policy.py", line 1, in __init__\n'

@@ -25,7 +25,7 @@ class Load:
     _over: threading.Event = field(default_factory=threading.Event)
 
     def until_answered(self, more: int, within_s: float = HANGS_AFTER_S) -> None:
-        """Wait for so many replies from now on."""
+        """Wait for that number of replies from now on."""
         deadline = time.monotonic() + within_s
         target = self.answered + more
         while self.answered < target:

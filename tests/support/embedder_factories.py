@@ -14,7 +14,7 @@ NOT_A_FACTORY = 3
 
 
 class LetterEmbedder:
-    """Counts of the letters a to z: enough of an embedder to be told from a broken one."""
+    """Counts of the letters a to z: enough of an embedder to differ from a broken one."""
 
     dim = 26
     multi_vector = False
@@ -47,7 +47,7 @@ def letters(config: SpaceConfig) -> LetterEmbedder:
 
 
 class ChoosyEmbedder(LetterEmbedder):
-    """Refuses some texts, as a model does that reads no more than so many tokens."""
+    """Refuses some texts, as a model does with a limit of tokens."""
 
     def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
         results = super().embed_passages(contents)

@@ -1,4 +1,4 @@
-"""Real shard actors on three Ray nodes, whose scans take a planted time, asked at random moments.
+"""Real shard actors on three Ray nodes, whose scans take a planted time, called at random times.
 
 Run as a program it prints one line of JSON: seconds until each search was answered, with all nodes (``whole``) and once
 one of them has been killed (``degraded``), and of how many shards a replica was lost with it; ``measured`` runs it so.
@@ -106,7 +106,7 @@ async def _measured(kill: Callable[[], int], root: str) -> dict[str, Any]:
     await pool.load(1, [SpaceSpec(TEXT, EMBEDDER)])
     whole = await _search_times(pool, seed=1)
     lost = await asyncio.to_thread(kill)
-    # Each replica is asked, so that the pool knows of those that are gone before anything is measured.
+    # Each replica is called, so that the pool knows of those that are gone before anything is measured.
     for _ in range(4 * WHOLE.replicas):
         await pool.nearest(1, TEXT, [np.eye(1, DIM, dtype=np.float32)], 3, None)
     return {"whole": whole, "degraded": await _search_times(pool, seed=2), "lost": lost}

@@ -1,4 +1,4 @@
-"""An ingest that waits to be told, and the uploads and ends of the jobs of its queue."""
+"""An ingest that waits for a signal, and the uploads and ends of the jobs of its queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of a tiny model: chats of words and pictures in its tokens, and what was said to them."""
+"""Calls of a tiny model: chats of words and pictures in its tokens, and the replies to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vrag_ray.training.trajectory import Call
 
 
 def call(folder: Path, *parts: str | bytes, reply: str = "red") -> Call:
-    """A chat of words and pictures (PNG), and what was said to it."""
+    """A chat of words and pictures (PNG), and the reply to it."""
     form = ChatFormat(str(folder))
     chat = (Message.of(Role.USER, *(part if isinstance(part, str) else ImagePart(part) for part in parts)),)
     shown = images(chat)

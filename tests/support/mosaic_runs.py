@@ -179,7 +179,7 @@ class Speaker:
     """``TokenModel`` that reads its prompt: it searches for ``searches`` pages, keeps nothing, and answers a colour.
 
     Which pages and which colour is drawn by the request's seed. It spells every letter by itself, which no tokenizer
-    would do. A reply takes ``turns`` turns of the event loop, so many as the test says of the request.
+    would do. A reply takes ``turns`` turns of the event loop, as many as the test states for the request.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class Speaker:
 
 
 def sampled(groups: Groups, model: Path, shift: float = 0.0) -> Groups:
-    """The same runs as if the model had said them: with its log-probs, each ``shift`` too high."""
+    """The same runs as if the model had written them: with its log-probs, each ``shift`` too high."""
     scorer, pixels, pad_id = scorer_of(model), pixels_of(model), pad_of(model)
 
     def scored(call: Call) -> Call:

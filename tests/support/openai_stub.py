@@ -20,11 +20,11 @@ from tests.support.loopback import QuietHandler, loopback_server
 
 @dataclass(frozen=True)
 class Say:
-    """One reply. ``cut_after`` breaks the connection after so many pieces, by a reset where it ``resets``; ``status``
-    refuses instead, with ``body``.
+    """One reply. ``cut_after`` breaks the connection after that number of pieces, by a reset where it ``resets``;
+    ``status`` refuses instead, with ``body``.
 
     ``chunks`` are sent in place of the text; ``whole`` is sent as one JSON object, without a stream, of which
-    ``cut_after`` leaves so many bytes.
+    ``cut_after`` leaves that number of bytes.
     """
 
     text: str = ""

@@ -54,7 +54,7 @@ async def main(model: str) -> None:
         return pieces[-1].text
 
     async def talk(number: int) -> list[int]:
-        """Each turn is asked with the reply to the last one."""
+        """Each turn is sent with the reply to the last one."""
         tokens: tuple[int, ...] = (50,)
         for turn in range(TURNS):
             drawn = Sampling(max_tokens=4 + number, temperature=1.0, seed=100 * number + turn)
@@ -71,14 +71,14 @@ async def main(model: str) -> None:
     await reply(prompt)
     await reply(prompt)
     await reply(replace(prompt, images=prompt.images[::-1]))
-    # Everything of vLLM's that may know these pictures; the prompt itself is kept.
+    # Everything of vLLM's that may know these pictures; the prompt itself stays.
     engine._llm.reset_prefix_cache()
     engine._llm.reset_mm_cache()
     engine._engine.reset_encoder_cache()
     await reply(prompt)
     turns = await _turns(engine, model, reply, prompt)
     renderings = _renderings(engine, prompt)
-    # Whoever names words to stop at has them put together by vLLM, token by token.
+    # Where stop words are set, vLLM puts the text together, token by token.
     worded = [(await words(seed, ("never said",)), await words(seed, ())) for seed in range(16)]
     alone = [await talk(number) for number in range(TALKS)]
     crowd = [asyncio.create_task(talk(number)) for number in range(TALKS)]
@@ -164,7 +164,7 @@ async def _turns(
 
 
 def _renderings(engine: ColocatedEngine, prompt: TokenRequest) -> dict[str, list[int]]:
-    """How often vLLM had rendered a prompt after each of those asked for, by what was special about them."""
+    """How often vLLM had rendered a prompt after each request, by what was special about it."""
     renderer = engine._engine.renderer
     render, times = renderer.render_cmpl, [0]
 

@@ -39,7 +39,7 @@ class Script:
 
 
 class Watcher(Script):
-    """The same, but it is shown pictures; ``chats`` keeps what it was told."""
+    """The same, but it is shown pictures; ``chats`` holds what it read."""
 
     sees_pictures = True
 

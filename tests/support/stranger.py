@@ -31,7 +31,7 @@ _READY = {8000: "/readyz", 8501: "/_stcore/health", 8765: "/mcp"}
 
 @dataclass
 class Stranger:
-    """Runs commands in ``folder`` as they are written. A server runs on in the background until its port is wanted by
+    """Runs commands in ``folder`` as they are written. A server runs on in the background until its port is needed by
     another one, or until ``leave``."""
 
     folder: Path
@@ -39,7 +39,7 @@ class Stranger:
     servers: dict[int, tuple[str, subprocess.Popen[bytes]]] = field(default_factory=dict)
 
     def run(self, command: str) -> str:
-        """What it printed. Raises AssertionError, with all that it said, where it does not succeed."""
+        """What it printed. Raises AssertionError, with all of that, where it does not succeed."""
         server = _SERVER.match(command)
         if server:
             self._serve(command, _PORTS[server[1]])

@@ -1,4 +1,4 @@
-"""A real service over the demo corpus whose language model is a script, and what that model was asked."""
+"""A real service over the demo corpus whose language model is a script, and the requests to that model."""
 
 from __future__ import annotations
 

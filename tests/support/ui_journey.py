@@ -15,7 +15,7 @@ from tests.support.patience import HANGS_AFTER_S
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 SOON_MS = HANGS_AFTER_S * 1000
 TALLEST, SETTLED_MS = 1800, 500
-"""Of a screenshot that is kept: pixels, and the time that pictures get to come in."""
+"""Of a screenshot that is stored: pixels, and the time that pictures get to come in."""
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def launched(chromium: str) -> Iterator[Browser]:
 
 @contextmanager
 def visit(browser: Browser, address: str, size: dict[str, int] = WIDE, **options: str) -> Iterator[Page]:
-    """A page on which nothing may be asked of anybody but the app."""
+    """A page that may send requests to the app alone."""
     context = browser.new_context(viewport=size, **options)
     page = context.new_page()
     page.set_default_timeout(SOON_MS)

@@ -156,7 +156,7 @@ def test_what_is_written_in_a_film_is_an_element_with_its_times_and_is_cited_the
 
 
 def _read(body: Body, pattern: str) -> str:
-    """What a model without eyes finds between the fences of its prompt; "" where it is not said there."""
+    """What a model without eyes finds between the fences of its prompt; "" where it is not there."""
     evidence = re.findall(r"<evidence>\n(.*?)\n</evidence>", "\n".join(texts_of(body)), re.DOTALL)
     match = re.search(pattern, "\n".join(evidence))
     return match[1] if match is not None else ""

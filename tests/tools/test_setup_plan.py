@@ -96,7 +96,7 @@ def test_other_failures_of_pip_do_not_bring_in_another_index(output: str) -> Non
         ("gpu", False, False, "gpu"),
     ],
 )
-def test_the_gpu_is_used_where_a_driver_is_there_unless_told_otherwise(
+def test_the_gpu_is_used_where_a_driver_is_installed_unless_overruled(
     choice: str, smi: bool, driver: bool, expected: str
 ) -> None:
     assert pick_accelerator(choice, smi, driver) == expected

@@ -47,7 +47,7 @@ def groups(model: Path) -> Groups:
 
 @pytest.fixture(scope="session")
 def runs(groups: Groups, model: Path) -> Groups:
-    """Two runs of each question, as if the model had said what the expert said. No two of a group earn the same."""
+    """Two runs of each question, as if the model had written the expert's replies. No two of a group earn the same."""
 
     def graded(place: int, number: int, run: Trajectory) -> Trajectory:
         return replace(run, reward=replace(run.reward, total=(0.0, 1.0, 0.25)[(place + number) % 3]))

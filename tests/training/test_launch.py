@@ -214,7 +214,7 @@ def test_a_run_that_computes_in_float32_on_a_gpu_names_what_is_faster():
 
 
 @pytest.mark.parametrize(("cache", "folder"), PLACES)
-def test_workers_are_told_where_verdicts_collection_and_questions_are(
+def test_workers_receive_the_places_of_verdicts_collection_and_questions(
     cache: str,
     folder: str,
     project: Path,

@@ -103,7 +103,7 @@ def random_batch(algorithm: Algorithm, dtype: torch.dtype, seed: int) -> Batch:
     shape = (RESPONSES, TOKENS)
     lengths = torch.randint(1, TOKENS + 1, (RESPONSES, 1), generator=made)
     spoken = torch.rand(shape, generator=made) > 0.2
-    # A first token that the policy said: TRL divides by max(tokens, 1), and logs a mean over tokens.
+    # A first token of the policy: TRL divides by max(tokens, 1), and logs a mean over tokens.
     spoken[:, 0] = True
     rewards = torch.rand((GROUPS, RESPONSES // GROUPS), generator=made, dtype=dtype)
     old = -3 * torch.rand(shape, generator=made, dtype=dtype)

@@ -66,7 +66,7 @@ def line_of(*runs: Trajectory) -> str:
     return _progress_line(rollout_metrics(groups, Collectives(), recipe("ggpo")) | UPDATE)
 
 
-def test_runs_that_the_engine_cut_short_are_told_with_their_share() -> None:
+def test_the_share_of_runs_that_the_engine_cut_short_is_reported() -> None:
     line = line_of(endless(), cut_short(), endless(), cut_short(), cut_short())
     assert line.startswith("reward 0.250, success 0.000, turns 3.0, kept 0.50, ")
     assert line.endswith(", 3 runs (60%) cut short by the engine's limits")
@@ -93,7 +93,7 @@ def test_a_step_whose_runs_were_all_cut_short_claims_no_success() -> None:
     assert "2 runs (100%) cut short" in line
 
 
-def test_a_step_from_which_dynamic_sampling_left_no_run_is_told() -> None:
+def test_a_step_from_which_dynamic_sampling_left_no_run_is_reported() -> None:
     assert line_of().startswith("no run could be graded, turns 0.0")
 
 

@@ -126,7 +126,7 @@ def test_a_constructions_own_folder_is_refused_because_wrong_runs_are_in_it(form
             read_replies(path, form, Pixels(form.processor).expand_image_tokens, LONG)
 
 
-def test_a_reply_that_the_model_cannot_be_asked_for_is_named_with_its_row(tmp_path: Path) -> None:
+def test_a_reply_that_the_model_cannot_generate_is_named_with_its_row(tmp_path: Path) -> None:
     from tiny_model import save_tiny_model
 
     save_tiny_model(tmp_path / "model")

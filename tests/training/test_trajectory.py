@@ -28,7 +28,7 @@ def nodes(*lines: Action | str, config: AgentConfig | None = None) -> tuple[str 
 
 
 def trajectory(record: RunRecord) -> Trajectory:
-    """The replies are told apart by their one token, their number from 0."""
+    """The replies differ in their single token, which is their number from 0."""
     calls = tuple(Call((7,), (), (number,)) for number in range(record.steps))
     return Trajectory("u1", 0, calls, nodes_of_calls(record.events, len(calls)), record, NOT_GRADED)
 

@@ -1,4 +1,4 @@
-"""When the words of a quote are said."""
+"""When the words of a quote are spoken."""
 
 from vrag_ray.types import Cue
 from vrag_ray.types.captions import quoted_cues
@@ -18,6 +18,6 @@ def test_a_quote_over_several_captions_lasts_from_the_first_to_the_last_that_hol
     assert quoted_cues(" ", CUES, None) is None
 
 
-def test_what_is_said_twice_is_cited_where_it_was_remembered() -> None:
+def test_a_sentence_spoken_twice_is_cited_where_it_was_remembered() -> None:
     assert quoted_cues("good morning", CUES, None) == range(0, 1)
     assert quoted_cues("good morning", CUES, 9.5) == range(3, 4)

@@ -30,7 +30,7 @@ def test_what_a_path_names_is_found():
         ("math:pi", r"^a\.b is 'math:pi', but pi cannot be called$"),
     ],
 )
-def test_what_cannot_be_had_is_said_with_the_setting_and_the_reason(path: str, problem: str):
+def test_a_path_that_cannot_be_imported_is_reported_with_the_setting_and_the_reason(path: str, problem: str):
     with pytest.raises(VragError, match=problem):
         load_object(path, "a.b", ("one", "two"))
 

@@ -53,7 +53,7 @@ def test_a_sentence_that_its_source_does_not_bear_out_is_marked_and_a_computed_f
     assert any("Computed: 2 = 42 - 40" in element.value.replace("\\", "") for element in app.caption)
 
 
-def test_what_the_sidebar_says_is_what_is_asked(served: ServedGateway):
+def test_the_question_is_sent_with_the_settings_of_the_sidebar(served: ServedGateway):
     app = opened()
     assert "thinking" not in {box.key for box in app.selectbox}, "no model, no thinking phase"
     app.selectbox(key="agent").set_value("vimrag").run()
@@ -68,7 +68,7 @@ def test_what_the_sidebar_says_is_what_is_asked(served: ServedGateway):
     assert request.question == "Which one?"
 
 
-def test_of_several_collections_those_that_are_chosen_are_asked(served: ServedGateway):
+def test_the_question_goes_to_the_chosen_collections(served: ServedGateway):
     assert "Collections" not in [element.label for element in opened().multiselect]
     served.backend.beside = ("slides", "notes *2024*")
     gateway.forget_state()
@@ -154,7 +154,7 @@ def test_an_abstention_looks_like_one_and_notices_are_shown(served: ServedGatewa
     assert any("1 of 2 shards" in warning for warning in warnings)
 
 
-def test_a_run_that_used_up_its_steps_is_not_told_as_weak_evidence(served: ServedGateway, stage: Stage):
+def test_a_run_that_used_up_its_steps_is_not_reported_as_weak_evidence(served: ServedGateway, stage: Stage):
     ending = stage.events[-1].model_copy(
         update={"answer": "No answer within 3 steps.", "abstained": True, "status": RunStatus.MAX_STEPS}
     )
@@ -258,7 +258,7 @@ def test_without_a_gateway_there_is_a_banner_and_no_trace(monkeypatch: pytest.Mo
     assert app.chat_input[0].disabled
 
 
-def test_a_gateway_that_breaks_while_the_page_is_drawn_is_told_and_no_trace(
+def test_a_gateway_that_breaks_while_the_page_is_drawn_is_reported_without_a_trace(
     served: ServedGateway, monkeypatch: pytest.MonkeyPatch
 ):
     async def broken(*_: object) -> object:

@@ -1,4 +1,5 @@
-"""Where the question was seen: offered where the server can tell, drawn by it, kept, and told in words where not."""
+"""Where the question was seen: offered, drawn and cached where the server can, explained in words where it
+cannot."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def test_it_is_not_offered_for_what_is_no_page(served: ServedGateway, stage: Sta
     assert toggles(answered_page()) == []
 
 
-def test_a_page_without_heat_is_told_in_one_sentence_and_still_shown(served: ServedGateway, stage: Stage):
+def test_a_page_without_a_heat_map_is_shown_with_one_sentence_of_explanation(served: ServedGateway, stage: Stage):
     citing(stage, page=2)
     app = answered_page()
     next(toggle for toggle in app.toggle if toggle.label == LABEL).set_value(True).run()
@@ -87,7 +88,7 @@ def test_a_page_without_heat_is_told_in_one_sentence_and_still_shown(served: Ser
     assert not app.exception and not app.error
 
 
-def test_a_box_of_the_search_is_not_told_as_looked_at(served: ServedGateway, stage: Stage):
+def test_a_box_of_the_search_is_not_listed_as_looked_at(served: ServedGateway, stage: Stage):
     citing(stage, seen_by_search=True, quote="")
     app = answered_page()
     assert "report, page 1, with a box where the search saw the question" in pictures_on(app)

@@ -110,7 +110,7 @@ def test_the_graph_is_replayed_with_the_keyboard(browser: Browser, address: tupl
         keep(page, "graph")
 
 
-def test_a_lost_gateway_is_told_and_comes_back_without_a_reload(
+def test_a_lost_gateway_is_reported_and_comes_back_without_a_reload(
     browser: Browser, address: tuple[str, int], tmp_path: Path
 ):
     with ExitStack() as up:

@@ -12,7 +12,7 @@ from vrag_ray.cli.commands.ui import launch_of
 from vrag_ray.types import VragError
 
 
-def test_the_app_is_started_on_this_machine_only_and_told_its_gateway(monkeypatch: pytest.MonkeyPatch):
+def test_the_app_listens_on_loopback_and_receives_the_address_of_its_gateway(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONPATH", "/already/there")
     launch = launch_of("http://127.0.0.1:8000", "127.0.0.1", 8601)
     assert launch.command[1:4] == ("-m", "streamlit", "run")

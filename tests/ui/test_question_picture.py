@@ -1,4 +1,4 @@
-"""A picture beside the question: added, looked at, taken away, sent once, and told of in the conversation."""
+"""A picture beside the question: added, shown, removed, sent once, and named in the conversation."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_it_can_be_taken_away_again(served: ServedGateway):
     assert served.backend.pictures == [None]
 
 
-def test_what_is_no_picture_is_told_and_nothing_is_asked_with_it(served: ServedGateway):
+def test_a_file_that_is_no_picture_is_reported_and_not_sent(served: ServedGateway):
     app = added(b"<svg onload='alert(1)'/>", "evil.png")
     assert any("evil.png is no PNG, JPEG or WebP" in element.value.replace("\\", "") for element in app.error)
     assert app.chat_input[0].disabled and pictures_on(app) == []
@@ -72,7 +72,7 @@ def test_what_is_no_picture_is_told_and_nothing_is_asked_with_it(served: ServedG
         (PNG + b"\0" * MAX_PICTURE_BYTES, "more than 8 MiB"),
     ],
 )
-def test_what_can_be_asked_with(data: bytes, problem: str):
+def test_which_files_can_accompany_a_question(data: bytes, problem: str):
     picture = chosen("it", data)
     assert problem in picture.problem and bool(problem) == bool(picture.problem)
     assert picture.url == ("" if problem else data_url(data))
@@ -85,7 +85,7 @@ def test_a_retry_asks_with_the_same_picture(served: ServedGateway):
     assert [picture.size for picture in served.backend.pictures if picture is not None] == [len(PNG), len(PNG)]
 
 
-def test_another_session_is_told_of_the_picture_and_asks_nothing_without_it(served: ServedGateway):
+def test_another_session_shows_the_picture_and_sends_no_question_without_it(served: ServedGateway):
     with Client(served.url) as client:
         list(client.events(RunRequest(question="Which ship is this?", run_id=RUN, picture=data_url(PNG))))
     app = opened_page(run=RUN)

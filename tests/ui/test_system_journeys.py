@@ -109,7 +109,7 @@ def test_a_video_source_plays_from_the_cited_moment(browser, address: str):
         keep(page, "video")
 
 
-def test_a_good_and_a_broken_file_are_uploaded_and_told_apart(browser, address: str):
+def test_an_upload_lists_a_good_and_a_broken_file_separately(browser, address: str):
     with visit(browser, f"{address}/library") as page:
         page.get_by_role("button", name="Add to the library").click()
         expect(page.get_by_text("Choose at least one file first.")).to_be_visible(timeout=SOON_MS)

@@ -54,7 +54,7 @@ def test_a_run_that_somebody_else_began_is_followed_from_its_beginning(tmp_path:
         assert run.view.over
 
 
-def test_while_nothing_happens_the_page_is_asked_again_and_again(tmp_path: Path):
+def test_an_idle_page_is_polled_again_and_again(tmp_path: Path):
     stage = Stage(pause=3)
     ticks = 0
 

@@ -24,7 +24,7 @@ def test_a_place_is_a_page_a_moment_or_a_range():
     assert where(moment.model_copy(update={"t_start": None, "t_end": None})) == "text"
 
 
-def test_a_remembered_frame_is_told_by_its_own_moment():
+def test_a_remembered_frame_is_named_by_its_own_time():
     clip = item(1).model_copy(
         update={"kind": PassageKind.CLIP, "locator": Locator(t_start=0.0, t_end=60.0), "t_frame": 31.0}
     )

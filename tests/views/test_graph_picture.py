@@ -93,6 +93,6 @@ def test_the_chosen_node_is_marked():
     assert widths == {"root": "1", "n1": "1", "n2": "2.5", "answer": "1"}
 
 
-def test_the_picture_is_told_in_words():
+def test_the_picture_has_a_description_in_words():
     text = described(view_of(story(2)))
     assert "n2, search from n1" in text and "answer from n2" in text and "1 picture kept, 1 dropped" in text

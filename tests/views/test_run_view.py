@@ -57,7 +57,7 @@ def test_steps_are_done_refused_or_failed():
     assert (broken.steps[-1].state, broken.failure) == (StepState.FAILED, "the model is lost")
 
 
-def test_a_reply_that_began_anew_voids_what_was_said_of_it():
+def test_a_reply_that_began_anew_replaces_its_earlier_words():
     thought = ThinkEvent(step=1, content="half a tho")
     again = ErrorEvent(step=1, message="the engine restarts: asking again")
     view = view_of([*story(1)[:1], thought, again, thought])

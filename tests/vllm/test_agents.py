@@ -39,11 +39,11 @@ CONFIG = {
 }
 LIMITS = ModelLimits(PICTURES, CONTEXT)
 MEMORY = 5
-"""Remembered pictures for which room is kept (``agent.memory_top_k``)."""
+"""Remembered pictures for which room is reserved (``agent.memory_top_k``)."""
 
 
 class FirstScripted:
-    """Says ``first`` in each run, then leaves the word to the model; keeps what it was asked and what came of it."""
+    """Replies ``first`` in each run, then lets the model reply; records requests and replies."""
 
     def __init__(self, model: ChatModel, first: str) -> None:
         self.model, self.first = model, first

@@ -1,4 +1,4 @@
-"""What is reserved and what vLLM is told, without an engine."""
+"""What is reserved and what vLLM receives, without an engine."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class TestEngineArguments:
             engine_arguments(VllmConfig(model=str(tmp_path), adapters={"lost": str(tmp_path / "lost")}))
 
 
-def test_what_means_nothing_is_not_told_and_what_means_something_is() -> None:
+def test_settings_without_meaning_for_vllm_are_not_passed_and_others_are() -> None:
     quieten()
     quieten()
     layers, cores = "vllm.model_executor.model_loader.reload.layerwise", "vllm.v1.worker.cpu_worker"

@@ -123,7 +123,7 @@ async def test_tools_and_the_thinking_switch_reach_the_template(model: ServedMod
     assert all(state.shows_tools for state in await model.states())
 
 
-async def test_thoughts_that_the_template_opens_are_told_from_their_beginning(model: ServedModel):
+async def test_thoughts_that_the_template_opens_are_recognised_from_their_beginning(model: ServedModel):
     done = await chatted(model, replace(ask(QUESTION), thinking=True))
     assert done.text.startswith("<think>")
     assert len(done.token_ids) == 24
@@ -141,7 +141,7 @@ async def test_the_second_turn_finds_the_first_in_the_prefix_cache(model: Served
     turns = (Message.of(Role.ASSISTANT, reply.text), Message.of(Role.USER, ImagePart(png((1, 2, 3))), "And now?"))
     second = await chatted(model, replace(first, messages=first.messages + turns))
     assert second.usage["prompt_tokens"] > reply.usage["prompt_tokens"] > 100
-    # Whole blocks of 32 tokens are kept.
+    # Whole blocks of 32 tokens are cached.
     assert reply.usage["prompt_tokens"] - 32 < second.usage["cached_tokens"]
 
 

@@ -38,7 +38,7 @@ class Report(TypedDict):
 
 
 def run(builders: dict[str, Callable[[Path], Path]], folder: Path) -> dict[str, Report]:
-    """All of them in one process; what each said by its name."""
+    """All of them in one process; the result of each by its name."""
     folders = [build(folder / name) for name, build in builders.items()]
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.run_vllm_pooling", *map(str, folders)],

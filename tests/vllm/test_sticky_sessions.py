@@ -25,7 +25,7 @@ SESSIONS = [f"run-{number}" for number in range(24)]
 
 
 class Replica:
-    """Tells its id, after it has kept a request long enough for all to be in flight at once."""
+    """Tells its id, after it has held a request long enough for all to be in flight at once."""
 
     async def who(self) -> str:
         from ray import serve

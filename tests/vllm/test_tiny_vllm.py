@@ -102,7 +102,7 @@ def reference_logprobs(generation: Generation, picture: Image.Image) -> list[flo
     return torch.log_softmax(logits, dim=-1).gather(1, answer[0].unsqueeze(1)).squeeze(1).tolist()
 
 
-def test_vllm_generates_exactly_the_tokens_asked_for(generation: Generation) -> None:
+def test_vllm_generates_exactly_the_requested_tokens(generation: Generation) -> None:
     assert generation.finish_reason == "length"
     assert len(generation.token_ids) == len(generation.logprobs) == TOKENS
 

@@ -12,13 +12,6 @@ class ConflictError(VragError):
     code = "conflict"
 
 
-class TooLargeError(VragError):
-    """The body is larger than the server takes."""
-
-    status = 413
-    code = "too_large"
-
-
 class OverloadedError(VragError):
     """The server is full; the same request may succeed after ``retry_after_s``."""
 

@@ -108,7 +108,7 @@ TAGS = st.sampled_from(
 
 @settings(max_examples=60)
 @given(st.lists(REPLIES, max_size=14), st.integers(10, 24), st.integers(0, 3), st.integers(0, 3))
-def test_no_prompt_shows_more_than_the_model_takes_whatever_is_said(
+def test_no_prompt_shows_more_than_the_model_takes_whatever_it_replies(
     lines: list[AddSearchNode | Crop | SummarizeAndMemorize], max_images: int, clips: int, pages: int
 ):
     config = CONFIG.model_copy(update={"max_steps": 16})

@@ -93,7 +93,7 @@ def test_a_marked_picture_is_seen_and_its_number_becomes_the_box_of_the_citation
     assert [type(event) for event in events].count(ReadEvent) == 1
 
 
-def test_the_page_alone_is_asked_of_the_source_in_the_pixels_that_the_margin_leaves() -> None:
+def test_the_source_draws_the_page_alone_in_the_pixels_that_the_margin_leaves() -> None:
     shelf = harbour()
     policy, _, _ = run_with(MARGIN, shelf, SEARCH, keep(2), ANSWER)
     [request, remembered] = shelf.drawn
@@ -393,7 +393,7 @@ def test_an_answer_of_tags_without_marks_cites_all_that_was_shown() -> None:
     "protocol",
     [TagsProtocol(), TagsProtocol(marks=Marks.WORDS), TagsProtocol(marks=Marks.MARGIN, instruction="<answer>")],
 )
-def test_what_the_released_checkpoint_is_told_and_shown_has_no_numbers(protocol: TagsProtocol) -> None:
+def test_prompts_and_pictures_for_the_released_checkpoint_have_no_numbers(protocol: TagsProtocol) -> None:
     policy, record, _ = run_tags(*SEARCHES, "<answer>1951 [1]</answer>", protocol=protocol)
     assert (shown(policy.chats[1]) == 200).all()
     assert "numbers of its parts" not in policy.chats[0][0].text

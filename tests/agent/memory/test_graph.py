@@ -35,7 +35,7 @@ def test_a_refusal_names_the_parents_that_may_be_given() -> None:
         MemoryGraph.start("why?").add_search("a", ("root",), "first").add_search("b", ("z",), "second")
 
 
-def test_the_same_query_is_not_asked_twice() -> None:
+def test_the_same_query_is_not_searched_twice() -> None:
     graph = MemoryGraph.start("why?").add_search("a", ("root",), "Cost of  boats")
     with pytest.raises(GraphError, match="made already, in node 'a'"):
         graph.add_search("b", ("root",), "cost of boats")

@@ -1,4 +1,4 @@
-"""Both protocols with words in place of pictures, and beside them: what a model is told, and what it can do."""
+"""Both protocols with words in place of pictures, and beside them: what a model reads, and what it can do."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ noise = st.one_of(
 @pytest.mark.parametrize("form", [TEXT, BOTH])
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(noise, min_size=1, max_size=7), st.booleans(), st.integers(300, 1500))
-def test_whatever_is_said_the_run_ends_and_no_prompt_has_more_words_than_allowed(
+def test_whatever_the_model_replies_the_run_ends_and_no_prompt_has_more_words_than_allowed(
     form: EvidenceForm, lines: list[str], tags: bool, room: int
 ) -> None:
     texts = TextLimits(result=300, prompt=room)

@@ -146,7 +146,7 @@ def test_a_crop_has_more_pixels_of_its_part_than_the_page_had() -> None:
     assert crop_width > 0.9 * page_width
 
 
-def test_a_page_that_cannot_be_drawn_is_told_in_words_and_in_the_notices() -> None:
+def test_a_page_that_cannot_be_drawn_is_replaced_by_words_and_a_notice() -> None:
     shelf = library()
     shelf.broken_pages = {hit.passage.doc_id for hit in shelf.hits if hit.passage.kind is PassageKind.PAGE}
     policy = Watcher(SEARCH, KEEP, ANSWER)

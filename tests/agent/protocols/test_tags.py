@@ -116,7 +116,7 @@ def test_a_box_that_is_off_the_picture_is_clamped_and_one_without_area_is_correc
     assert clamped or "no area" in corrections[0]
 
 
-def test_a_box_before_any_picture_is_told_to_search_first() -> None:
+def test_a_box_before_any_picture_is_answered_with_the_request_to_search_first() -> None:
     policy = watcher("<bbox>[1, 2, 3, 4]</bbox>", ANSWER)
     run_to_end(policy, library())
     assert "search first" in policy.chats[1][-1].text

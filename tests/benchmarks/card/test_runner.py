@@ -55,7 +55,7 @@ def fails(setup: Setup) -> Iterator[Row]:
 
 
 def refuses_a_fork(setup: Setup) -> Iterator[Row]:
-    """As CUDA does in a process that was forked from one that has asked it."""
+    """As CUDA does in a process that was forked from a process with CUDA."""
     if "multiprocessing.forkserver" in sys.modules:
         raise RuntimeError(f"{FORK_REFUSED}. To use CUDA with multiprocessing, you must use the 'spawn' start method")
     yield Row("started anew", 1.0)

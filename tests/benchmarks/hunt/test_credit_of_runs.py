@@ -112,7 +112,7 @@ def test_gigpo_prefers_the_step_that_led_on_from_the_same_state(mixed: list[Run]
             assert first[success].min() > first[~success].max()
 
 
-def test_every_variant_credits_what_was_said(mixed: list[Run]) -> None:
+def test_every_variant_credits_the_replies(mixed: list[Run]) -> None:
     for variant in Variant:
         credit = planned(variant, mixed)
         assert credit.advantages.shape == credit.keep.shape == (len(mixed), CONFIG.max_steps)

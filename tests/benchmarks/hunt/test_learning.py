@@ -1,4 +1,4 @@
-"""Imitation and reinforcement in the hunt really learn, and the measured gradients say what they are said to say."""
+"""Imitation and reinforcement in the hunt really learn, and the measured gradients show what they claim to show."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def learnt(start: HuntPolicy, variant: Variant, schedule: Schedule = SCHEDULE) -
     return improve(start, CONFIG, variant, schedule, 0, measures.append), measures
 
 
-def test_the_expert_is_as_good_as_asked() -> None:
+def test_the_expert_is_as_good_as_configured() -> None:
     generator = seeded(9)
     reached = play(draw_questions(CONFIG, 3000, generator), expert_for(CONFIG, IMITATION, 0), generator).success
     assert reached.float().mean().item() == pytest.approx(0.4, abs=0.04)

@@ -1,4 +1,4 @@
-"""Reading exercises: what is asked for stands in the picture."""
+"""Reading exercises: the answer stands in the picture."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read(exercise: Exercise) -> dict[str, str]:
     return dict(zip(CELLS, near, strict=True))
 
 
-def test_all_cells_are_told_in_reading_order() -> None:
+def test_all_cells_are_listed_in_reading_order() -> None:
     for exercise in exercises(Reading.ALL):
         assert exercise.reply == "".join(read(exercise).values())
         assert GREY_NAME in exercise.reply
@@ -54,7 +54,7 @@ def requested_cells(exercise: Exercise) -> list[str]:
     return message.text.rpartition(": ")[2].split()
 
 
-def test_named_cells_are_told_in_reading_order_from_any_cell() -> None:
+def test_named_cells_are_listed_in_reading_order_from_any_cell() -> None:
     beginnings = set()
     for exercise in exercises(Reading.CELLS, 40):
         assert cells_in_reply(exercise) == read(exercise)
@@ -64,7 +64,7 @@ def test_named_cells_are_told_in_reading_order_from_any_cell() -> None:
     assert len(beginnings) > 8
 
 
-def test_cells_asked_for_are_told_in_the_order_of_the_question() -> None:
+def test_requested_cells_are_listed_in_the_order_of_the_question() -> None:
     lengths = set()
     for exercise in exercises(Reading.REQUESTED, 40):
         shown = read(exercise)
@@ -99,13 +99,13 @@ def test_a_claim_is_repeated_after_what_is_seen_and_nothing_follows_where_they_d
     assert true > 100 and false > 100
 
 
-def test_pages_are_told_by_what_two_cells_of_a_row_spell() -> None:
+def test_pages_are_identified_by_what_two_cells_of_a_row_spell() -> None:
     for exercise in exercises(Reading.PAGES):
         colours = [Colour(name) for name in read(exercise).values()]
         assert exercise.reply == "".join(page_name(*colours[at : at + 2]) for at in range(0, 16, 2))
 
 
-def test_an_enlarged_fine_print_is_told_by_its_first_colour() -> None:
+def test_an_enlarged_fine_print_is_identified_by_its_first_colour() -> None:
     for exercise in exercises(Reading.PRINT):
         assert np.abs(picture(exercise)[9, 9] - Colour(exercise.reply).rgb).max() < 64
 

@@ -1,4 +1,4 @@
-"""Practice runs teach what the agent will be asked, in pictures and words of no world."""
+"""Practice runs teach the questions that the agent will get, in pictures and words of no world."""
 
 from __future__ import annotations
 

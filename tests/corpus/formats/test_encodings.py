@@ -39,7 +39,7 @@ KOREAN = "항구의 창고는 어디에 있습니까"
         ("Plain text with a single café in it. " * 2000, "cp1252"),
     ],
 )
-def test_a_sentence_in_another_encoding_is_read_right_and_said_to_be(text, encodings):
+def test_a_sentence_in_another_encoding_is_read_right_with_a_notice(text, encodings):
     for encoding in encodings.split():
         decoded = decode_text(text.encode(encoding))
         assert decoded.text == text, encoding
@@ -113,7 +113,7 @@ def test_a_soft_hyphen_at_a_line_end_divides_no_word():
         ("Le gardien s'appelle François; il a payé 40 €.", "iso8859-15"),
     ],
 )
-def test_encodings_of_few_programs_are_told_from_their_likes(text, encoding):
+def test_rare_encodings_are_distinguished_from_similar_encodings(text, encoding):
     assert decode_text(text.encode(encoding)).text == text
 
 

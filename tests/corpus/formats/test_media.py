@@ -438,7 +438,7 @@ def test_lines_that_roll_up_are_read_once_and_without_the_times_of_their_words(t
     ],
     ids=["rolling", "voices", "SBV", "turns", "ASS", "lyrics", "SAMI", "none"],
 )
-def test_captions_without_their_film_are_read_as_what_is_said(text: str, shown: str) -> None:
+def test_captions_without_their_film_are_read_as_speech(text: str, shown: str) -> None:
     assert transcript(text) == shown
 
 

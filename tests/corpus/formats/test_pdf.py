@@ -34,7 +34,7 @@ def test_pages_come_back_in_order_with_text_title_and_outline(sandbox, put, opti
     assert not any(unit.ocr or unit.words or unit.error for unit in units)
 
 
-def test_a_pdf_is_told_by_content_even_without_a_suffix(sandbox, put):
+def test_a_pdf_is_recognised_by_content_even_without_a_suffix(sandbox, put):
     assert sandbox.probe(put("x", text_pdf(["Hi"])), "scan-of_monday").title == "scan of monday"
 
 

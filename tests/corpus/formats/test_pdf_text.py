@@ -24,7 +24,7 @@ Draw = Callable[[pymupdf.Page], None]
 
 
 def page_of(*draw: Draw, size: tuple[float, float] = (595, 842)) -> pymupdf.Page:
-    """A page with a line that is seen, and what ``draw`` adds; kept as a file would keep it."""
+    """A page with a line that is seen, and what ``draw`` adds; stored as a file would store it."""
     document = pymupdf.open()
     page = document.new_page(width=size[0], height=size[1])
     page.insert_text((72, 100), SEEN, fontsize=12)
@@ -371,7 +371,7 @@ PROSE = "the tidal lock was last inspected on a day in may by the inspector of t
 
 
 @pytest.mark.parametrize("garble", [shifted, exchanged])
-def test_letters_that_spell_no_language_are_read_by_ocr_and_said_so(garble: Callable[[str], str]) -> None:
+def test_letters_that_spell_no_language_are_read_by_ocr_with_a_notice(garble: Callable[[str], str]) -> None:
     def write(page: pymupdf.Page) -> None:
         for line in range(3):
             page.insert_text((72, 300 + 20 * line), garble(PROSE), fontsize=9, fontname="tiro")
@@ -510,7 +510,7 @@ def test_bullets_signs_and_dotted_lines_of_such_characters_are_no_missing_letter
     assert not reading.ocr and "never read" not in reading.text
 
 
-def test_a_page_that_ocr_cannot_read_either_is_said_to_be_unread() -> None:
+def test_a_page_that_ocr_cannot_read_either_is_reported_as_unread() -> None:
     page = page_of(garbled(lambda letter: "\ufffd", *NOTES))
     reading = read(page, ocr_of("5 .", 0.13, 0.2345))
     assert reading.text == SEEN

@@ -62,7 +62,7 @@ def test_broken_lines_of_a_calendar_under_another_name_are_whole(sandbox, put, o
     assert page.text == unit.text
 
 
-def test_captions_without_a_film_are_cited_by_the_characters_of_what_is_said(sandbox, put, options):
+def test_captions_without_a_film_are_cited_by_the_characters_of_the_speech(sandbox, put, options):
     data = b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Per Vik>The dam\n\n00:02.000 --> 00:03.000\nholds.\n"
     path = put("talk.vtt", data)
     assert sandbox.probe(path, "talk.vtt").meta == {"format": "subtitles"}

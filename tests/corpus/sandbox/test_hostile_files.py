@@ -166,7 +166,7 @@ def test_every_message_says_what_to_do_and_none_is_a_librarys_own(sandbox, put, 
     assert len(messages) > 35
 
 
-def test_what_the_library_said_is_in_the_log(sandbox, put, caplog) -> None:
+def test_messages_of_the_library_are_in_the_log(sandbox, put, caplog) -> None:
     caplog.set_level(logging.DEBUG, "vrag_ray.corpus")
     with pytest.raises(DecodeError):
         sandbox.probe(put("a.png", b"\x89PNG\r\n\x1a\n and no more"), "a.png")

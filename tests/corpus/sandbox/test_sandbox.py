@@ -88,7 +88,7 @@ def test_a_child_that_burns_cpu_is_ended_by_the_kernel(put, good, options):
         assert decode(sandbox, good, options)[0].text.strip() == "still here"
 
 
-def test_a_child_that_wants_too_much_memory_is_told_no(put, good, options):
+def test_a_child_that_allocates_too_much_memory_is_refused(put, good, options):
     picture = put("big.png", giant_png(7000))
     with Sandbox(DecodeLimits(memory_mb=300)) as sandbox:
         with pytest.raises(KilledError, match=r"needed more than 300 MB of memory") as caught:

@@ -207,6 +207,6 @@ def test_a_node_is_killed_under_load_and_its_parts_come_back_elsewhere(nodes: No
 
 
 def whole(http: httpx.Client) -> bool:
-    """Whether every retriever answers from all of its shards: each is asked several times, whichever it is."""
+    """Whether every retriever answers from all of its shards: each is called several times."""
     answers = [http.post("/v1/search", json={"query": "harbour"}).json() for _ in range(12)]
     return all(answer["shards_ok"] == answer["shards_total"] == 2 for answer in answers)

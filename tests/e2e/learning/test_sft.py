@@ -22,7 +22,7 @@ pytestmark = needs_vllm
 SHARDING_TOLERANCE = 1e-4
 
 
-def test_sft_learns_what_the_expert_says(tuned: Path) -> None:
+def test_sft_learns_the_replies_of_the_expert(tuned: Path) -> None:
     losses = [line["sft/loss"] for line in metrics(tuned)]
     assert losses[-1] < 0.5 < losses[0]
     assert metrics(tuned)[-1]["sft/exact"] > 0.8

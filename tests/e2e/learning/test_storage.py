@@ -38,7 +38,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The folder of a user: the jobs, a configuration, a model and what an expert said."""
+    """The folder of a user: the jobs, a configuration, a model and the replies of an expert."""
     project = tmp_path / "project"
     shutil.copytree(ROOT / "jobs", project / "jobs")
     save_mosaic_model(project / "model", shape=SHAPE)

@@ -26,7 +26,7 @@ def test_a_blob_is_fetched_once_and_checked(tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_what_was_asked_for_longest_ago_goes_first_and_what_is_in_use_stays(tmp_path: Path):
+def test_the_least_recently_used_blob_goes_first_and_blobs_in_use_stay(tmp_path: Path):
     now = time.time()
     for age, name in ((4000, "oldest"), (3000, "older"), (2000, "old"), (1, "new")):
         (tmp_path / name).write_bytes(b"x" * 100)

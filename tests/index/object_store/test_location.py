@@ -5,7 +5,7 @@ from vrag_ray.types import VragError
 from vrag_ray.types.collection_names import own_name
 
 
-def test_options_behind_the_uri_are_no_part_of_a_files_name_and_lance_is_told_them():
+def test_options_behind_the_uri_are_no_part_of_a_files_name_and_reach_lance():
     here = Location.parse("s3://bucket/some/folder/?endpoint_override=127.0.0.1:9000&scheme=http&region=eu-north-1")
     assert here.base == "s3://bucket/some/folder"
     assert here.lance_options == {

@@ -1,4 +1,4 @@
-"""An English embedder over Chinese slides: what it cannot read must not outvote the words, and that is told."""
+"""An English embedder over Chinese slides: what it cannot read must not outvote the words, and a notice says so."""
 
 from __future__ import annotations
 

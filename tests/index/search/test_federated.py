@@ -350,7 +350,7 @@ def test_several_who_ask_at_once_get_what_each_gets_alone_and_hear_of_their_own_
     assert quoting == [False, mode == HYBRID, False, False]
 
 
-def test_a_damaged_passage_is_told_of_to_those_who_would_have_had_it(tmp_path: Path) -> None:
+def test_a_damaged_passage_is_reported_to_the_callers_it_would_have_reached(tmp_path: Path) -> None:
     plant(tmp_path / "all", NOTES)
     torn = passage_id(doc_id_of("d2"), Locator(page=2), 0)
 

@@ -1,4 +1,4 @@
-"""Which legs speak, with what weight, and what the reader is told; and the measure of a BM25 score."""
+"""Which legs contribute, with what weight, and with which notices; and the measure of a BM25 score."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def test_vector_legs_share_by_their_weights_what_the_words_leave() -> None:
     assert fused["d:p2:w0"] == pytest.approx(0.25 * 0.25 + 0.75 / 4)
 
 
-def test_a_leg_of_weight_0_is_left_out_unless_it_is_asked_by_name() -> None:
+def test_a_leg_of_weight_0_is_left_out_unless_it_is_named() -> None:
     mute = Leg("visual", [Scored("d:p3:w0", 0.9)], complete=True, weight=0.0)
     assert [item.id for item in rank(HYBRID, [MEANING, mute], None)][:2] == ["d:p2:w0", "d:p1:w0"]
     assert [item.score for item in rank("visual", [mute], None)] == [0.9]
 
 
-def test_of_several_embedders_only_those_that_cannot_read_are_told() -> None:
+def test_of_several_embedders_only_those_that_cannot_read_are_named() -> None:
     unreadable = {"model/1": 0.0}
     query = Query("云企业网")
     both = query_notices(
@@ -75,7 +75,7 @@ def test_of_several_embedders_only_those_that_cannot_read_are_told() -> None:
     assert notice == 'the embedder model/1 knows 0% of the query "云企业网": it was left out'
 
 
-def test_a_picture_without_words_is_told_nothing_about_words() -> None:
+def test_a_picture_without_words_gets_no_notice_about_words() -> None:
     assert query_notices(Query(picture=b"png"), HYBRID, unread={}, embedders=1, lexical=None, filtered=False) == ()
 
 
@@ -113,7 +113,7 @@ def notice_text(query: str, mode: str, readable: float, lexical: Leg | None, *, 
     return "; ".join(notices)
 
 
-def test_nothing_is_told_where_both_legs_speak_or_only_words_were_asked() -> None:
+def test_no_notice_where_both_legs_contribute_or_only_words_are_searched() -> None:
     assert notice_text("q", HYBRID, 0.5, WORDS) == ""
     assert notice_text("q", LEXICAL, 0.0, WORDLESS) == ""
     assert notice_text("q", TEXT, 1.0, None) == ""

@@ -142,7 +142,9 @@ def test_pages_that_look_the_same_are_marked_after_the_first(root: Path) -> None
     assert {hit.duplicate_of for hit in hits[2:]} == {""}
 
 
-def test_dense_is_the_former_name_of_the_text_leg_and_another_name_is_told_with_those_there_are(root: Path) -> None:
+def test_dense_is_the_former_name_of_the_text_leg_and_an_unknown_name_is_refused_with_the_known_ones(
+    root: Path,
+) -> None:
     assert search(root, "one", mode=DENSE).mode == TEXT
     with pytest.raises(VragError, match="mode 'visual' is none of hybrid, lexical, text, late, mean"):
         search(root, "one", mode="visual")
@@ -203,7 +205,7 @@ def test_a_space_of_another_embedder_than_configured_stays_out_with_the_reason(t
     asyncio.run(check())
 
 
-def test_a_heat_map_of_any_page_is_told_and_one_without_places_is_refused(root: Path) -> None:
+def test_a_page_has_a_heat_map_and_an_unknown_page_is_refused(root: Path) -> None:
     async def check() -> None:
         async with local(settings_for(root)) as retriever:
             heat = await retriever.heat("red", doc_id_of("a"), 1)

@@ -1,4 +1,4 @@
-"""One FAISS: two wheels in one folder are noticed, none is said with the remedy."""
+"""One FAISS: two wheels in one folder are noticed, a missing wheel is reported with the remedy."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_without_faiss_the_doctor_and_a_shard_say_what_to_install(monkeypatch: p
     assert [item for item in diagnosis.missing if ".[embedded]" in item]
 
 
-def test_what_an_uninstalled_second_wheel_left_behind_is_told_from_faiss(monkeypatch: pytest.MonkeyPatch):
+def test_the_remains_of_an_uninstalled_second_wheel_are_distinguished_from_faiss(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "faiss", ModuleType("faiss"))
     with pytest.raises(VragError, match=r"incomplete.*--force-reinstall --no-deps faiss-"):
         load_faiss()

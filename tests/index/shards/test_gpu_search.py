@@ -26,7 +26,7 @@ DOCS = [f"{n % 10:064x}" for n in range(ROWS)]
 
 
 class Card:
-    """Searches as the card does, says how often it was asked, and refuses what FAISS's GPU indexes cannot."""
+    """Searches as the card does, counts its calls, and refuses what FAISS's GPU indexes cannot."""
 
     def __init__(self, vectors: NDArray[np.float16], temp_mb: int) -> None:
         self._vectors, self.temp_mb = vectors, temp_mb

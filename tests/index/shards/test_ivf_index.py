@@ -1,4 +1,4 @@
-"""Approximate search: its recall is measured where it is built, told, and refused below the floor."""
+"""Approximate search: its recall is measured where it is built, reported, and refused below the floor."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_where_much_has_changed_all_is_read_anew(root: Path, monkeypatch: pytest
     assert len(bases) == 3
 
 
-def test_a_damaged_row_of_a_new_document_is_told(root: Path) -> None:
+def test_a_damaged_row_of_a_new_document_is_reported(root: Path) -> None:
     before = load(root, 1)
     with CollectionWriter(root) as writer:
         put(writer, "new", ["green", "red"])

@@ -47,7 +47,7 @@ def test_where_most_has_changed_everything_is_read(root: Path) -> None:
     assert sum(listed.title == "renamed" for listed in after.documents()) == 15
 
 
-def test_a_damaged_row_of_a_changed_document_is_told(root: Path) -> None:
+def test_a_damaged_row_of_a_changed_document_is_reported(root: Path) -> None:
     before = Collection.open(root)
     before.documents()
     with CollectionWriter(root) as writer:

@@ -65,7 +65,7 @@ def message_of(error: StorageError, root: Path) -> str:
 
 
 @needs_mounts
-def test_a_batch_that_finds_the_disk_full_is_told_with_what_is_committed_and_can_be_written_later(tmp_path: Path):
+def test_a_batch_on_a_full_disk_reports_what_is_committed_and_can_be_written_later(tmp_path: Path):
     with small_disk(tmp_path / "disk", 3 * MEGABYTE) as disk:
         root = disk.folder / "c"
         plant(root, {"a": ["alpha beta"]})
@@ -145,7 +145,7 @@ def test_a_read_only_collection_is_read_and_refuses_every_change(tmp_path: Path,
 
 @pytest.mark.parametrize("left", range(3))
 @pytest.mark.parametrize("step", ["add_passages", "commit_documents", "delete", "publish"])
-def test_too_many_open_files_is_told_in_every_step_or_the_step_succeeds(step: str, left: int, tmp_path: Path):
+def test_too_many_open_files_is_reported_in_every_step_or_the_step_succeeds(step: str, left: int, tmp_path: Path):
     # A thread of an earlier test may close a file meanwhile, which makes room that the block has not made.
     for attempt in range(5 if left == 0 else 1):
         root = tmp_path / f"c{attempt}"

@@ -146,7 +146,7 @@ def test_a_folder_is_searched_for_parquet_and_a_file_of_something_else_is_its_ow
     assert failed.uri.endswith("/numbers.parquet") and "name the column of the documents" in failed.error
 
 
-def test_where_nothing_can_be_read_the_reason_is_told(tmp_path: Path) -> None:
+def test_where_nothing_can_be_read_the_reason_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "numbers.parquet", {"year": [1851]})
     with pytest.raises(VragError, match=r"nothing to ingest in .*numbers\.parquet: .*no column that holds documents"):
         ingest([path], settings_for(tmp_path / "c"))

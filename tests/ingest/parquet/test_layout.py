@@ -41,7 +41,7 @@ def of_type(kind: pa.DataType, values: list[object]) -> pa.Array:
         ({"content": of_type(pa.large_string(), ["a"])}, "content"),
     ],
 )
-def test_the_column_of_the_documents_is_told_by_name_and_type(
+def test_the_column_of_the_documents_is_detected_by_name_and_type(
     tmp_path: Path, columns: dict[str, object], content: str
 ) -> None:
     assert content_of(write(tmp_path, columns)) == content
@@ -91,7 +91,7 @@ def test_a_column_of_ids_names_rows_where_each_has_one_of_its_own(
     assert rows.id == named
 
 
-def test_the_next_column_of_ids_is_asked_where_one_names_several_rows(tmp_path: Path) -> None:
+def test_the_next_column_of_ids_is_tried_where_an_id_names_several_rows(tmp_path: Path) -> None:
     columns: dict[str, object] = {"id": ["a", "a"], "page_id": ["a-1", "a-2"], "text": ["x", "y"]}
     [rows] = row_ranges(write(tmp_path, columns), "data.parquet", None)
     assert rows.id == "page_id"

@@ -885,7 +885,7 @@ def test_any_scatter_of_words_can_be_laid_out(words: list[Word]) -> None:
 @pytest.mark.parametrize(
     ("line", "answers_it"), [("Crane lifts", False), ("27 crane lifts", True), ("Nine crane lifts", True)]
 )
-def test_a_heading_without_a_figure_is_no_answer_where_a_number_is_asked_for(line: str, answers_it: bool) -> None:
+def test_a_heading_without_a_figure_is_no_answer_to_a_question_for_a_number(line: str, answers_it: bool) -> None:
     (part,) = parts("How many crane lifts in Q1?", limit=1)
     sheet = page(put(50, 100, f"{line} Q1 Q2"))
     seen = Sighting("s1", "d", sheet.locator, PassageKind.PAGE, "", "d.pdf", 1.0, sheet.text, sheet)

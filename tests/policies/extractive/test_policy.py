@@ -307,7 +307,7 @@ def test_weak_words_and_the_page_without_words_above_them_are_both_cited() -> No
     assert "Found Mosaic, page 1 [2]" in record.answer
 
 
-def test_a_page_without_words_below_the_nearest_words_is_not_told() -> None:
+def test_a_page_without_words_is_not_listed_below_the_nearest_words() -> None:
     source = library()
     source.add("Mosaic", region=SEEN)
     record = ask("What was East in 2022?", source)
@@ -323,7 +323,7 @@ def test_a_page_without_words_does_not_stand_in_the_way_of_an_answer() -> None:
     assert [citation.title for citation in record.citations] == ["Annual report"]
 
 
-def test_words_of_a_file_name_are_not_told_as_near_evidence() -> None:
+def test_words_of_a_file_name_are_not_listed_as_near_evidence() -> None:
     source = Shelf()
     source.add("red kite over a harbour", text="red kite over a harbour", kind=PassageKind.IMAGE, region=SEEN)
     [doc_id] = [hit.passage.doc_id for hit in source.hits]
@@ -370,7 +370,7 @@ def test_it_answers_within_any_budget(max_steps: int) -> None:
     assert record.citations
 
 
-def test_part_of_the_answer_missing_is_said() -> None:
+def test_a_missing_part_of_the_answer_is_reported() -> None:
     record = ask("Who founded the workshop? Who is the queen of Sheba?")
     lines = record.answer.splitlines()
     assert "Maria Lund" in lines[0]

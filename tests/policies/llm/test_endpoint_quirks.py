@@ -373,7 +373,7 @@ def test_without_a_choice_no_field_of_the_thinking_phase_is_sent() -> None:
         assert set(stub.requests[0]) == {"model", "messages", "max_tokens", "stream", "stream_options"}
 
 
-def test_what_an_endpoint_did_not_take_is_said_in_the_run() -> None:
+def test_a_parameter_that_an_endpoint_refused_is_a_notice_of_the_run() -> None:
     refusals = {"stream_options": UNKNOWN["OpenAI"]("stream_options"), "max_tokens": OTHER_LIMIT}
     with openai_stub(strict(refusals, reply=ANSWER)) as stub:
         record = run_agent(stub.base_url)
@@ -471,11 +471,11 @@ def test_another_error_of_the_server_is_still_tried_again() -> None:
         ("", ""),
     ],
 )
-def test_the_words_of_a_refusal_are_told_whatever_its_form(body: str, words: str) -> None:
+def test_the_words_of_a_refusal_are_in_the_error_whatever_its_form(body: str, words: str) -> None:
     assert Refusal.of(403, body).words == words
 
 
-def test_the_code_of_a_refusal_is_told_once() -> None:
+def test_the_code_of_a_refusal_is_in_the_error_once() -> None:
     with (
         openai_stub(lambda _, __: Say(status=403, body='{"detail":"Not authenticated"}')) as stub,
         pytest.raises(ModelDownError, match=r"^model stub refuses \(403\): Not authenticated$"),
@@ -545,7 +545,7 @@ def test_a_reply_that_was_filtered_does_not_look_whole() -> None:
         assert len(stub.requests) == 2, "no steps are spent on it"
 
 
-def test_a_refusal_of_the_model_is_told_in_its_words() -> None:
+def test_a_refusal_of_the_model_is_reported_in_its_words() -> None:
     chunks = ({"content": None, "refusal": "I can't "}, {"refusal": "help."})
     with (
         openai_stub(lambda _, __: Say(chunks=chunks)) as stub,

@@ -63,7 +63,7 @@ def test_deltas_put_together_are_the_completion_with_its_thoughts_and_usage() ->
     assert whole.usage == {"prompt_tokens": 100, "completion_tokens": 10, "cached_tokens": 64}
 
 
-def test_what_is_sent_is_what_was_asked() -> None:
+def test_the_request_is_the_chat_and_its_settings() -> None:
     request = ChatRequest(
         (Message.of(Role.SYSTEM, "be brief"), Message.of(Role.USER, "see", ImagePart(grey_png(9)), "this")),
         sampling=Sampling(max_tokens=77, temperature=0.5, seed=3, stop=("END",)),
@@ -224,14 +224,14 @@ def test_a_reply_that_is_over_waits_for_no_end_of_its_body() -> None:
 
 
 @pytest.mark.parametrize(("status", "tries"), [(401, 1), (400, 1), (503, 3)])
-def test_a_refusal_for_good_is_told_with_the_reason(status: int, tries: int) -> None:
+def test_a_permanent_refusal_is_reported_with_the_reason(status: int, tries: int) -> None:
     with openai_stub(lambda _, __: Say(status=status)) as stub:
         with pytest.raises(VragError, match=f"stub refuses \\({status}\\).*the stub refuses"):
             hear(HELLO, config(stub.base_url))
         assert len(stub.requests) == tries
 
 
-def test_no_server_is_told_with_the_setting_to_check() -> None:
+def test_a_missing_server_is_reported_with_the_setting_to_check() -> None:
     with pytest.raises(VragError, match=r"cannot be reached.*openai\.base_url"):
         hear(HELLO, config("http://127.0.0.1:9/v1", retries=0))
 
@@ -291,8 +291,8 @@ def run_agent(
     return run, asyncio.run(collect())
 
 
-def test_the_model_is_asked_whether_sources_say_each_sentence_and_is_held_to_yes_or_no() -> None:
-    """Of the two sentences one has a figure that stands nowhere: nobody needs to be asked of it."""
+def test_the_model_judges_each_sentence_by_its_sources_with_yes_or_no() -> None:
+    """Of the two sentences one has a figure that stands nowhere: no model needs to judge it."""
     text = "North sold 15 units in 2022 [1]. It was 999 before [1]."
     answer = AddAnswerNode(parent_ids=("a",), answer=text, citations=("a#1",))
     lines = [GRAPH.render(action) for action in (SEARCH, KEEP, answer)]
@@ -321,7 +321,7 @@ def script(*lines: Say | str) -> Respond:
     return say
 
 
-def test_vimrag_runs_over_an_endpoint_and_its_words_are_told_as_they_come() -> None:
+def test_vimrag_runs_over_an_endpoint_and_its_words_are_streamed() -> None:
     turns = [Say(GRAPH.render(action), "hm, I think") for action in (SEARCH, KEEP, ANSWER)]
     with openai_stub(script(*turns)) as stub:
         run, events = run_agent(stub.base_url)
@@ -456,7 +456,7 @@ def test_the_form_is_that_of_each_step() -> None:
     ]
 
 
-def test_a_server_that_knows_no_forms_is_asked_without_from_then_on_and_the_run_says_so() -> None:
+def test_a_server_without_grammars_gets_requests_without_them_and_the_run_has_a_notice() -> None:
     lines = [*map(GRAPH.render, (SEARCH, KEEP, ANSWER))]
     refusal = '{"error": {"message": "\'response_format\' is not supported with this model."}}'
 

@@ -76,7 +76,7 @@ def instruction(body: Body) -> str:
     return texts_of(body)[0]
 
 
-def test_tags_begin_with_the_instruction_and_what_a_bbox_lacks_is_said_once() -> None:
+def test_tags_begin_with_the_instruction_and_a_fault_of_a_bbox_is_reported_once() -> None:
     lines = ["<search>units sold by region</search>", "<bbox>[1, 2, 3]</bbox>", "<answer>15</answer>"]
     with openai_stub(lambda _, number: lines[number]) as stub:
         asyncio.run(run_of(endpoint(stub.base_url), library(), "vrag").finish())
@@ -247,7 +247,7 @@ def test_a_family_that_is_not_the_served_models_is_refused_with_both_names(tmp_p
         )
 
 
-def test_a_model_of_no_known_family_needs_to_be_told_one(tmp_path: Path) -> None:
+def test_a_model_of_no_known_family_needs_a_configured_one(tmp_path: Path) -> None:
     model = VllmConfig(model=folder(tmp_path, "llava", vision_config={}))
     with pytest.raises(VragError, match=r"model_type is 'llava'.*set agent\.family to qwen2_5_vl or qwen3_vl"):
         ready_settings(Settings(vllm=model))

@@ -239,7 +239,7 @@ ONE, OTHER = '{"a":1}', '{"a":2}'
         ([[{"index": 0, "id": "x", "function": None}]], []),
     ],
 )
-def test_calls_are_told_apart_with_and_without_ids_and_indices(
+def test_calls_are_distinguished_with_and_without_ids_and_indices(
     entries: Sequence[object], called_functions: Sequence[object]
 ) -> None:
     assert calls(of(*({"tool_calls": entry} for entry in entries), finish="tool_calls")) == list(called_functions)

@@ -74,7 +74,7 @@ def test_an_answer_stands_on_its_gold_page_where_that_has_text(made: tuple[Path,
     assert looked == 4 * 3
 
 
-def test_every_box_holds_what_is_asked_for_and_little_else(made: tuple[Path, Path]) -> None:
+def test_every_box_holds_the_answer_and_little_else(made: tuple[Path, Path]) -> None:
     documents, questions_file = made
     looked = Counter[str]()
     for example in load_examples(questions_file):
@@ -184,7 +184,7 @@ def test_scans_and_photos_have_no_text_to_read_but_by_ocr(made: tuple[Path, Path
     assert len(list(documents.glob("*.jpg"))) == 4
 
 
-def test_what_is_asked_in_vain_stands_nowhere(made: tuple[Path, Path]) -> None:
+def test_answers_of_unanswerable_questions_stand_nowhere(made: tuple[Path, Path]) -> None:
     documents, questions_file = made
     everything = " ".join(page.get_text() for path in documents.glob("*.pdf") for page in pymupdf.open(path)).lower()
     vain = [example for example in load_examples(questions_file) if example.answers == (UNANSWERABLE,)]

@@ -1,4 +1,4 @@
-"""Streams share their messages, and nothing that was said is lost or late at the end."""
+"""Streams share their messages, and no text is lost or late at the end."""
 
 from __future__ import annotations
 

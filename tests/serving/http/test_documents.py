@@ -33,7 +33,7 @@ async def test_unknown_and_hostile_document_ids_are_404(client: httpx.AsyncClien
     assert set(reply.json()) == {"error"}
 
 
-async def test_a_page_is_drawn_as_asked_and_not_sent_twice(client: httpx.AsyncClient, backend: StandIn):
+async def test_a_page_is_drawn_as_requested_and_not_sent_twice(client: httpx.AsyncClient, backend: StandIn):
     url = f"/v1/documents/{DOC_ID}/pages/3.png"
     reply = await client.get(url, params={"dpi": 300, "bbox": "0.1,0.2,0.5,0.6"})
     assert reply.headers["content-type"] == "image/png"
@@ -73,7 +73,7 @@ async def test_a_page_is_tinted_where_the_query_is_seen(client: httpx.AsyncClien
         (2, {"heatmap": "q"}, 404, None),
     ],
 )
-async def test_a_heat_map_that_cannot_be_is_told(
+async def test_a_heat_map_that_cannot_be_drawn_is_refused_with_the_reason(
     client: httpx.AsyncClient, page: int, params: dict[str, str], status: int, field: str | None
 ):
     reply = await client.get(f"/v1/documents/{DOC_ID}/pages/{page}.png", params=params)

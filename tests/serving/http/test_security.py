@@ -87,7 +87,7 @@ def test_keys_that_may_have_been_lost_on_the_way_to_a_cluster_do_not_open_the_se
         Security.from_environment(ServingConfig(host="0.0.0.0", auth=Auth.LOOPBACK), {})
 
 
-def test_keys_that_are_set_are_asked_for_whatever_the_configuration_says():
+def test_keys_of_the_environment_are_required_whatever_the_configuration_says():
     for auth in (None, *Auth):
         security = Security.from_environment(ServingConfig(auth=auth), {"VRAG_API_KEYS": "k"}, callers_own=False)
         assert security.refuse("GET", "/v1/documents", LOCAL, "127.0.0.1") is not None
@@ -105,7 +105,7 @@ def test_without_keys_a_request_on_a_public_address_is_refused_even_if_the_port_
 
 
 @pytest.mark.anyio
-async def test_pages_of_a_listed_origin_are_served_and_their_browsers_told_so(tmp_path: Path):
+async def test_pages_of_a_listed_origin_are_served_with_cors_headers(tmp_path: Path):
     chat, other = {"origin": "https://chat.example.org"}, {"origin": "https://other.example.org"}
     asking = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
     config = ServingConfig(cors_origins=("https://chat.example.org",))

@@ -114,7 +114,7 @@ async def test_a_stream_tells_progress_as_reasoning_and_the_answer_once_it_is_ce
     assert last["choices"] == [{"index": 0, "delta": {}, "finish_reason": "stop"}]
 
 
-async def test_usage_comes_last_and_only_where_it_was_asked_for(client: httpx.AsyncClient, backend: StandIn):
+async def test_usage_comes_last_and_only_on_request(client: httpx.AsyncClient, backend: StandIn):
     backend.go.set()
     plain = await chunks_of(client, ask())
     assert not any("usage" in chunk for chunk in plain)
@@ -183,7 +183,7 @@ async def test_a_full_server_refuses_a_stream_with_a_status(client: httpx.AsyncC
         assert (reply.status_code, reply.headers["retry-after"]) == (429, "1")
 
 
-async def test_the_question_is_the_last_user_message_and_a_model_is_told_the_rest(
+async def test_the_question_is_the_last_user_message_and_a_model_receives_the_rest(
     client: httpx.AsyncClient, backend: StandIn
 ):
     backend.go.set()

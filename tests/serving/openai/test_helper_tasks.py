@@ -45,7 +45,7 @@ async def test_without_a_model_the_reply_is_short_and_no_run(
     assert not backend.started
 
 
-async def test_a_title_that_is_wanted_in_words_comes_in_words(client: httpx.AsyncClient, backend: StandIn):
+async def test_a_title_requested_as_plain_text_is_plain_text(client: httpx.AsyncClient, backend: StandIn):
     backend.known_agents = ("extractive",)
     answer = await client.post(CHAT, json=ask(content=PLAIN_TITLE))
     assert answer.json()["choices"][0]["message"]["content"] == "Who directs the museum"

@@ -19,7 +19,7 @@ from vrag_ray.types import Completion, VragError
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_models_words_and_thoughts_come_as_they_are_said(client: httpx.AsyncClient, backend: StandIn):
+async def test_words_and_thoughts_of_the_model_are_streamed(client: httpx.AsyncClient, backend: StandIn):
     gate = asyncio.Event()
     whole = Completion("Yes.", "hm", usage={"prompt_tokens": 3, "completion_tokens": 2}, weights="step-7")
     backend.reply = (Delta(think="hm"), Delta(content="Ye"), gate, Delta(content="s."), whole)
@@ -37,7 +37,7 @@ async def test_the_models_words_and_thoughts_come_as_they_are_said(client: httpx
     assert chunks[-2]["system_fingerprint"] == "step-7"
 
 
-async def test_thoughts_without_their_first_tag_are_told_apart_in_a_whole_reply(
+async def test_thoughts_without_their_first_tag_are_separated_in_a_whole_reply(
     client: httpx.AsyncClient, backend: StandIn
 ):
     text = "deep thoughts</think>\n\nAnswer"

@@ -36,7 +36,7 @@ def test_letter_by_letter_calls_and_thoughts_are_those_of_the_whole_text(text: s
     think, content, calls = _sorted([text])
     by_letter = _sorted(list(text))
     assert (by_letter[0], by_letter[2]) == (think, calls)
-    # White space beside a call may be told or not, as it came before or after the call was known.
+    # White space beside a call may be sent or not, as it came before or after the call was known.
     assert by_letter[1].split() == content.split()
 
 

@@ -199,7 +199,7 @@ async def test_an_unknown_route_lists_those_that_there_are(client: httpx.AsyncCl
     assert "/v1/chat/completions" in message and "/v1/responses" in message
 
 
-async def test_models_are_those_that_can_be_asked(client: httpx.AsyncClient, backend: StandIn):
+async def test_the_list_of_models_has_those_that_answer(client: httpx.AsyncClient, backend: StandIn):
     listed = (await client.get("/v1/models")).json()
     assert [model["id"] for model in listed["data"]] == ["extractive", "vimrag", "vrag", "policy", EMBEDDER_ID]
     assert {model["owned_by"] for model in listed["data"]} == {"vrag_ray"}
@@ -244,7 +244,7 @@ async def test_embeddings_that_cannot_be_made_are_refused(
     assert refused(reply)[:2] == (422, param)
 
 
-async def test_without_an_embedder_the_reason_is_told(client: httpx.AsyncClient, backend: StandIn):
+async def test_without_an_embedder_the_reason_is_reported(client: httpx.AsyncClient, backend: StandIn):
     unknown = await client.post("/v1/embeddings", json={"model": "ada", "input": "x"})
     assert refused(unknown) == (404, "model", "model_not_found")
     backend.embedder_id = ""

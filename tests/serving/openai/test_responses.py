@@ -81,7 +81,7 @@ async def test_a_stream_grows_into_the_same_response(client: httpx.AsyncClient, 
     assert len(marked) == len(response.output[1].content[0].annotations) == 4
 
 
-async def test_a_follow_up_is_told_the_question_and_the_answer_before_it(client: httpx.AsyncClient, backend: StandIn):
+async def test_a_follow_up_receives_the_previous_question_and_answer(client: httpx.AsyncClient, backend: StandIn):
     backend.go.set()
     backend.ending = (CITED,)
     first = whole(await client.post(PATH, json={"model": "vimrag", "input": "What did it cost?"}))
@@ -153,9 +153,7 @@ async def test_a_failed_response_is_fetched_as_events_too(client: httpx.AsyncCli
     assert last.type == "response.failed"
 
 
-async def test_what_a_request_of_the_background_leaves_out_is_said_at_its_end(
-    client: httpx.AsyncClient, backend: StandIn
-):
+async def test_omissions_of_a_background_request_are_reported_at_its_end(client: httpx.AsyncClient, backend: StandIn):
     backend.go.set()
     body = {"model": "vimrag", "input": "q", "background": True, "tools": [FUNCTION]}
     *_, last = await events_of(client, body)
@@ -267,7 +265,7 @@ async def test_a_lone_surrogate_is_refused(client: httpx.AsyncClient):
     assert refused(reply)[:2] == (422, "input")
 
 
-async def test_what_is_wrong_is_said_of_the_field_that_was_sent(client: httpx.AsyncClient):
+async def test_a_fault_names_the_field_of_the_request(client: httpx.AsyncClient):
     empty = await client.post(PATH, json={"model": "vimrag", "input": ""})
     assert empty.json()["error"]["message"].startswith("input: there is no question")
     for unknown in (await client.get(f"{PATH}/resp_none"), await client.post(f"{PATH}/resp_none/cancel")):

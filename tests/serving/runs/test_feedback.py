@@ -1,4 +1,4 @@
-"""What readers say of runs: kept, shown, and exported in a form that training and evaluation read."""
+"""Readers' feedback on runs: stored, shown, and exported in a form that training and evaluation read."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from vrag_ray.serving.local import LocalService, start_serving
 from vrag_ray.types import VragError, document_id
 
 
-def test_collections_side_by_side_are_filled_searched_asked_and_emptied_by_name(
+def test_collections_side_by_side_are_filled_searched_questioned_and_emptied_by_name(
     http: httpx.Client, library: dict[str, str]
 ):
     both = {"query": "the lighthouse keeper's ledger of 1911", "top_k": 10}
@@ -76,7 +76,7 @@ def test_collections_side_by_side_are_filled_searched_asked_and_emptied_by_name(
 
 
 @pytest.mark.exhaustive
-def test_a_document_in_two_collections_is_deleted_where_it_is_said(http: httpx.Client, library: dict[str, str]):
+def test_a_document_in_two_collections_is_deleted_from_the_named_one(http: httpx.Client, library: dict[str, str]):
     text = b"A tide table that both collections hold."
     for name in ("collection", "side"):
         upload(http, {"tides.txt": text}, params={"collection": name})

@@ -159,7 +159,9 @@ async def test_a_run_streams_a_cited_answer_is_kept_and_resumes(service: LocalSe
         assert (await client.get("/v1/runs")).json()["total"] >= 2
 
 
-async def test_many_runs_at_once_all_end_or_are_told_to_come_back(service: LocalService, library: dict[str, str]):
+async def test_many_runs_at_once_all_end_or_are_refused_with_a_time_to_retry(
+    service: LocalService, library: dict[str, str]
+):
     async with httpx.AsyncClient(
         base_url=service.base_url, timeout=HANGS_AFTER_S, limits=httpx.Limits(max_connections=100)
     ) as client:

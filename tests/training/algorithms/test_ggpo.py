@@ -234,7 +234,7 @@ def test_tokens_of_others_are_nothing_to_the_loss(ratio: str, junk: float):
     assert torch.equal(spoilt_gradient, gradient)
 
 
-# A prompt is kept as it was at its step, graph and pictures included.
+# A prompt stays as it was at its step, graph and pictures included.
 def test_a_prompt_does_not_change_when_the_run_goes_on():
     keep = MemorizeEntry(information_id="Picture 1", is_useful=True, priority_score=3)
     search = AddSearchNode(id="a", parent_ids=("root",), query="units sold by region")

@@ -283,7 +283,7 @@ def rows_of(batch: Batch, rows: slice | torch.Tensor) -> Batch:
     return {key: value[rows] for key, value in batch.items()}
 
 
-# Dividing by the kept segments scales by all over kept, 9/7 and 6/4 here.
+# Dividing by the unmasked segments scales by all over unmasked, 9/7 and 6/4 here.
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_dividing_by_kept_segments_only_rescales(ratio: str):
     theta = torch.tensor([0.1, -0.1, 0.0], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The parts of trajectory construction without Ray: whose turn it is, what is kept, and how it is stored."""
+"""The parts of trajectory construction without Ray: whose turn it is, which runs are stored, and how."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ pieces = st.lists(
 
 @settings(deadline=None)
 @given(pieces, pieces, st.sampled_from([TAGS, GRAPH]))
-def test_the_plain_form_means_what_was_said(reply: str, reasoning: str, protocol: WireProtocol) -> None:
+def test_the_plain_form_means_the_same_as_the_reply(reply: str, reasoning: str, protocol: WireProtocol) -> None:
     meant = protocol.parse(reply.encode("utf-8", "replace").decode()).action
     assert protocol.parse(plain_form(protocol, reply, reasoning)).action == meant
 
@@ -358,7 +358,7 @@ def check_even(taken: Counter[object], there: Counter[object]) -> None:
     assert all(taken[kind] >= min(count, most - 1) for kind, count in there.items())
 
 
-def test_all_are_taken_where_no_number_is_asked_for() -> None:
+def test_all_runs_are_taken_where_no_number_is_stated() -> None:
     made = [Shape(str(number), 2, ("search",)) for number in range(5)]
     assert sorted(balanced(made)) == ["0", "1", "2", "3", "4"]
     assert balanced([]) == ()

@@ -110,7 +110,7 @@ def scene(folder: Path, minds: Minds, **more: object) -> Iterator[Scene]:
         yield Scene(minds, experts, judge, config)
 
 
-def test_what_is_kept_is_well_formed_and_judged_right_and_nothing_is_asked_twice(tmp_path: Path) -> None:
+def test_stored_runs_are_well_formed_and_judged_right_and_no_request_is_sent_twice(tmp_path: Path) -> None:
     uids = ("right", "wrong", "careless", "unclear", "outage", "also right")
     with scene(tmp_path, Minds()) as at:
         report, seen = at.run(*uids)
@@ -118,7 +118,7 @@ def test_what_is_kept_is_well_formed_and_judged_right_and_nothing_is_asked_twice
         assert report.refused == {"a reply was refused": 1, "judged wrong": 1, "no verdict": 1}
         assert list(report.failed) == ["outage"] and "refuses (401)" in report.failed["outage"]
         assert {result.uid for result in seen if not result.error and not result.refused} == {"right", "also right"}
-        # The judge is asked of what is well-formed only.
+        # The judge judges well-formed runs only.
         assert {case_of(body)["question"].rpartition("(")[2][:-1] for body in at.judge.requests} == {
             "right",
             "wrong",
@@ -212,7 +212,7 @@ def test_killed_and_started_again_it_asks_nothing_of_what_was_finished(tmp_path:
         assert set(ConstructStore(at.config.output).chosen()) == {"one", "two", "held", "three"}
 
 
-def test_a_scorer_that_is_none_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+def test_an_unknown_scorer_is_refused_before_the_first_request(tmp_path: Path) -> None:
     with scene(tmp_path, Minds(), scorer="no.such:function") as at:
         with pytest.raises(VragError, match=r"no\.such does not import"):
             at.run("right")

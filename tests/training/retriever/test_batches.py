@@ -63,7 +63,7 @@ def test_hard_negatives_are_passages_that_nobody_asks_for():
     assert bool(batch.allowed()[:, 3:].all())
 
 
-def test_where_nothing_can_be_told_apart_it_says_so():
+def test_pairs_that_leave_nothing_to_distinguish_are_reported():
     alone = [Pair(Item("q"), (PASSAGES[0],))]
     with pytest.raises(VragError, match="one passage and no negative"):
         batches(alone)

@@ -33,7 +33,7 @@ def test_a_late_interaction_model_has_the_layers_it_is_made_of_and_loads_as_tran
     for name, weight in language.model.state_dict().items():
         assert torch.equal(loaded.vlm.state_dict()[name], weight), name
     assert loaded.embedding_proj_layer.weight.shape == (16, 128)
-    # And from there on, without being told again how it was made.
+    # And from there on, without a second statement of how it was made.
     again = load_retriever(config_of(tmp_path, late=None), str(tmp_path), given="it")
     assert is_late(again.config)
     assert torch.equal(again.embedding_proj_layer.weight, retriever.model.embedding_proj_layer.weight)

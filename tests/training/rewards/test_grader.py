@@ -73,7 +73,7 @@ def test_another_mix_is_taken() -> None:
         ("anls", "16", 0.5),
     ],
 )
-def test_words_are_compared_as_asked_for(scorer: str, answer: str, score: float) -> None:
+def test_words_are_compared_as_configured(scorer: str, answer: str, score: float) -> None:
     assert reward(answered(answer), scorer).answer == pytest.approx(score)
 
 
@@ -101,7 +101,7 @@ def judge_of(base_url: str, record: RunRecord) -> Reward:
     return asyncio.run(grade())
 
 
-def test_a_judge_decides_where_it_is_asked_to() -> None:
+def test_a_judge_decides_where_configured() -> None:
     with judge_stub(compares) as stub:
         assert judge_of(stub.base_url, answered("fifteen [1]", "sales#1")).success
         assert not judge_of(stub.base_url, answered("16")).success

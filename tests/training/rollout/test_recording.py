@@ -1,4 +1,4 @@
-"""What is kept of a reply: the sampler's own tokens, whatever a tokenizer would have made of the text."""
+"""What is recorded of a reply: the sampler's own tokens, whatever a tokenizer would have made of the text."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_every_reply_of_a_run_is_drawn_by_a_seed_of_its_own_that_can_be_had_agai
     assert not set(seeds("1/train-7/0")) & set(seeds("1/train-7/1"))
 
 
-def test_the_model_is_asked_for_what_the_run_wants(model: Path):
+def test_the_model_is_sampled_as_the_run_requests(model: Path):
     speaker, own = Speaker(model), Sampling(max_tokens=33, temperature=0.7, stop=("x",), banned_token_ids=(5,))
     run(sampling(speaker, model, own=own))
     for request in speaker.heard:
@@ -147,7 +147,7 @@ def test_a_model_that_breaks_off_ends_the_run_as_a_fault(model: Path):
     assert policy.calls == []
 
 
-def test_an_experts_reply_ends_with_the_end_of_the_turn_and_decodes_to_what_it_said(groups: Groups, model: Path):
+def test_an_experts_reply_ends_with_the_end_of_the_turn_and_decodes_to_its_text(groups: Groups, model: Path):
     tokenizer = processor_of(model).tokenizer
     calls = [call for group in groups for trajectory in group for call in trajectory.calls]
     for call in calls:

@@ -110,7 +110,7 @@ def test_the_runs_of_a_group_differ(model: Path):
         assert len({run.calls for run in group}) == 6
 
 
-def test_the_model_is_never_asked_for_a_picture(model: Path):
+def test_the_model_never_samples_a_picture_token(model: Path):
     speaker = Speaker(model)
     spoken(speaker, model)
     processor = processor_of(model)
@@ -298,7 +298,7 @@ counts = st.integers(1, 40)
 
 @settings(deadline=None)
 @given(counts, st.integers(1, 9), st.integers(0, 99))
-def test_every_question_is_asked_once_before_any_is_asked_again(count: int, step_size: int, seed: int):
+def test_every_question_is_drawn_once_before_any_is_drawn_again(count: int, step_size: int, seed: int):
     pool = numbered(count)
     epochs = 3
     drawn = [task for step in range(epochs * count) for task in chosen(pool, step_size, seed=seed, step=step)]

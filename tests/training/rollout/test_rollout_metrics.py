@@ -25,7 +25,7 @@ PAID, UNPAID = Reward(0.9, 1.0, 0.5, 1.0, success=True), Reward(0.0, 0.0, 0.5, 0
 def run_of(
     *lines: Action | str, reward: Reward, replies: Sequence[int], valuable: Sequence[str] = (), steps: int = 10
 ) -> Trajectory:
-    """``replies`` are the lengths of what was said; each prompt has ten tokens, and every second one a picture."""
+    """``replies`` are the lengths of the replies' texts; each prompt has ten tokens, and every second one a picture."""
     record = record_of(*lines, config=AgentConfig(max_steps=steps))
     assert record.steps == len(replies)
     calls = tuple(
@@ -87,7 +87,7 @@ def test_every_number_is_what_it_says():
     )
 
 
-def test_what_the_mask_would_take_is_told_of_algorithms_without_one_too():
+def test_the_share_that_a_mask_would_remove_is_reported_for_algorithms_without_a_mask_too():
     metrics = rollout_metrics([[success(), failure()]], Collectives(), recipe("gspo_segments"))
     assert (metrics["masked/positive"], metrics["masked/negative"]) == pytest.approx((1 / 3, 1 / 3))
     assert (metrics["kept/positive"], metrics["kept/negative"]) == (1.0, 1.0)
@@ -145,7 +145,7 @@ def of_source(name: str, *runs: Trajectory) -> list[Trajectory]:
     return [replace(run, data_source=name) for run in runs]
 
 
-def test_success_and_reward_are_told_of_each_set_that_the_examples_come_from():
+def test_success_and_reward_are_reported_for_each_set_of_examples():
     slides, books = of_source("slidevqa_test", success(), success(), failure()), of_source("mmlongdoc", failure())
     metrics = rollout_metrics([slides, books, [endless()]], Collectives(), GGPO)
     assert metrics["success/slidevqa_test"] == pytest.approx(2 / 3)

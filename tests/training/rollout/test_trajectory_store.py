@@ -1,4 +1,4 @@
-"""Trajectories on disk: what comes back, and what is said of a file that is not whole."""
+"""Trajectories on disk: what comes back, and the error of a file that is not whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run writes down, what it forgets when steps are done again, and what is told to who watches."""
+"""What a run writes down, what it forgets when steps are done again, and what watchers receive."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def heard(storage: RunStorage, pieces: Iterable[bytes]) -> list[str]:
     return lines
 
 
-def test_who_watches_is_told_every_line_in_order_to_the_last(storage: RunStorage, tmp_path: Path):
+def test_a_watcher_receives_every_line_in_order_to_the_last(storage: RunStorage, tmp_path: Path):
     folder = open_folder(storage)
     for step in range(1, 4):
         folder.report(step, 3, f"loss {1 / step:.2f}")
@@ -162,10 +162,10 @@ def test_who_watches_is_told_every_line_in_order_to_the_last(storage: RunStorage
     pieces = storage.read(PROGRESS).splitlines(keepends=True)
     other = RunStorage(str(tmp_path), "other")
     assert heard(other, pieces) == ["step 1/3: loss 1.00", "step 2/3: loss 0.50", "step 3/3: loss 0.33"]
-    assert heard(storage, [b"more\n"]) == ["more"], "what an earlier run told is not told again"
+    assert heard(storage, [b"more\n"]) == ["more"], "lines of an earlier run are not sent again"
 
 
-def test_only_whole_lines_are_told_and_none_is_lost(storage: RunStorage):
+def test_a_watcher_receives_only_whole_lines_and_all_of_them(storage: RunStorage):
     written = "step 1/2: reward ½ größer\n\nstep 2/2: ✓\nstep 3/2: half a li".encode()
     by_byte = [bytes([byte]) for byte in written]
     assert heard(storage, by_byte) == ["step 1/2: reward ½ größer", "", "step 2/2: ✓"]

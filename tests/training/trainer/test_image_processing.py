@@ -73,7 +73,9 @@ def test_a_picture_is_cut_up_once(model: Path):
     assert pixels.patches([noise_png(112, 112)])[0] is not pixels.patches([noise_png(112, 112, seed=1)])[0]
 
 
-def test_only_so_many_bytes_of_pictures_are_kept_and_all_are_still_read(model: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_picture_cache_is_bounded_in_bytes_and_all_pictures_are_still_read(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+):
     size = fresh(model).patches([noise_png(112, 112)])[0].values.nbytes
     monkeypatch.setattr(module, "CACHED_BYTES", 2 * size)
     pixels = fresh(model)

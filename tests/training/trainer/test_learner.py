@@ -310,7 +310,7 @@ def test_truncated_weights_correct_for_a_sampler_that_was_too_sure(groups: Group
         assert apart(others, {name: weight * value for name, value in gradients.items()}) < 1e-4
 
 
-# What is said of a step -----------------------------------------------------------------------------------------------
+# What is reported of a step -------------------------------------------------------------------------------------------
 
 
 def test_the_gap_to_its_own_log_probs_is_nothing(runs: Groups, model: Path):

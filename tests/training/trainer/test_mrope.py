@@ -39,7 +39,9 @@ def test_calls_without_pictures_count_from_zero(model: Path) -> None:
     assert torch.equal(positions, torch.arange(batch.input_ids.shape[1]).expand_as(positions))
 
 
-def test_the_model_is_asked_once_for_all_prompts_of_a_layout(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_computes_positions_once_for_all_prompts_of_a_layout(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loaded = load_model(ModelConfig(path=str(model)), str(model))
     real, requests = loaded.model.get_rope_index, []
 

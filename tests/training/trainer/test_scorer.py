@@ -164,7 +164,7 @@ def test_gradients_are_those_of_a_plain_forward_pass(folder: Path):
         assert float((mine.grad - theirs.grad).norm()) <= NEAR * float(theirs.grad.norm()), name
 
 
-def test_entropy_carries_a_gradient_only_where_it_is_asked_for(model: Path):
+def test_entropy_carries_a_gradient_only_on_request(model: Path):
     batch = collate(calls_of(model), pixels_of(model), pad_of(model))
     plain_model = scorer_of(model).model
     assert not Scorer(plain_model)(batch).entropy.requires_grad

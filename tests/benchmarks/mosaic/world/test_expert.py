@@ -1,4 +1,4 @@
-"""The expert: right without noise, wrong as often as it is told to, and the same each time."""
+"""The expert: right without noise, wrong as often as configured, and the same each time."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_noisy_expert_makes_every_kind_of_mistake_and_every_run_ends() -> None
 
 
 def test_a_search_that_misses_is_tried_again_in_other_words() -> None:
-    """Retrieval noise: the page that was asked for is not among the results the first time."""
+    """Retrieval noise: the requested page is not among the results the first time."""
     world = small_world()
     example = of_kind("single_hop")[0]
     page_name = understood(example.question).page
@@ -184,7 +184,7 @@ def test_at_the_last_step_the_expert_answers_whatever_it_knows() -> None:
             assert episode.corrections == 0
 
 
-def test_the_crop_names_the_page_that_was_asked_for() -> None:
+def test_the_crop_names_the_requested_page() -> None:
     for example in of_kind("fine_print"):
         _, calls = play(example, EXPERT.reply)
         crop = next(action for action in actions(calls) if isinstance(action, Crop))
