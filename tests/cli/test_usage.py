@@ -48,6 +48,11 @@ def test_no_arguments_show_the_help_as_wrong_use(capsys):
         (["ingest", ".", "--meta", "=1"], "--meta"),
         (["serve", "no-such-config.yaml"], "no-such-config.yaml"),
         (["verify", "my-collection"], "my-collection"),
+        (
+            ["evaluate", "retrieval", __file__, "--url", "http://127.0.0.1:9", "--gpus", "0"],
+            "--gpus is for this process",
+        ),
+        (["evaluate", "retrieval", "--run", __file__, "--qrels", __file__, "--gpus", "1"], "--gpus"),
     ],
 )
 def test_wrong_use_is_one_line_that_names_it_and_exit_code_2(capsys, arguments: list[str], named: str):

@@ -54,7 +54,7 @@ def beir(place: Path) -> Path:
 
 
 def test_a_data_set_of_the_form_of_beir_is_searched_by_every_leg_and_scored_as_others_score_it(beir: Path) -> None:
-    printed = good("retrieval", beir, "--config", "config.yaml")
+    printed = good("retrieval", beir, "--config", "config.yaml", "--gpus", 0)
     root = Path("vrag-evaluations/birds-test")
     folder = EvaluationFolder.open(root)
     assert folder.header.systems == ("hybrid", "lexical", "text") and folder.is_complete

@@ -68,6 +68,18 @@ def test_below_the_floor_it_is_refused_with_the_measured_recall(rows: ShardRows,
     assert 0.2 < small.recall < 1.0
 
 
+def test_codes_of_a_byte_need_as_many_vectors_as_a_byte_has_values(vectors: NDArray[np.float16]) -> None:
+    def built(count: int) -> IvfIndex:
+        rows = ShardRows.of([f"{n:024x}:p1:w0" for n in range(count)], DOCS[:count], ["page"] * count, ["{}"] * count)
+        return IvfIndex(SpaceRows.of(rows, vectors[:count]), IndexKind.IVF_PQ, nprobe=16, recall_floor=0.0)
+
+    with pytest.raises(
+        VragError, match=r"ivf_pq needs at least 256 vectors.*has 255: set index\.kind to flat or ivf_sq"
+    ):
+        built(255)
+    assert built(256).size == 256
+
+
 def test_a_filter_lets_only_its_documents_through(rows: ShardRows, vectors: NDArray[np.float16]) -> None:
     index = IvfIndex(SpaceRows.of(rows, vectors), IndexKind.IVF_SQ, nprobe=63, recall_floor=0.9)
     [hits] = index.nearest(queries(vectors)[:1], 50, SearchFilter(doc_ids=[DOCS[3], DOCS[9]]))

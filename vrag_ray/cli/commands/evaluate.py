@@ -27,7 +27,16 @@ from vrag_ray.cli.commands.evaluate_support import (
     suite_name,
 )
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, UrlOption, load, request_fields
+from vrag_ray.cli.options import (
+    CollectionOption,
+    ConfigOption,
+    GpusOption,
+    JsonFlag,
+    UrlOption,
+    load,
+    request_fields,
+    with_gpus,
+)
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
@@ -51,6 +60,7 @@ def outline(
     mode: ModeOption = None,
     concurrency: AtOnceOption = 4,
     workers: WorkersOption = 0,
+    gpus: GpusOption = None,
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -61,7 +71,9 @@ def outline(
     from vrag_ray.evaluation.run import run_outline
 
     name = f"outline-{pdfs[0].stem}" if len(pdfs) == 1 else f"outline-{len(pdfs)}-pdfs"
-    plan = Plan(out or Path(FOLDER) / name, load(config, None), tuple(mode or ()), concurrency, workers=workers)
+    plan = Plan(
+        out or Path(FOLDER) / name, with_gpus(load(config, None), gpus), tuple(mode or ()), concurrency, workers=workers
+    )
     files = {pdf.name: file for pdf, file in zip(pdfs, paraphrases or [], strict=False)}
     with ingesting() as ingest, asking(workers), counting() as on_done:
         folder = run_outline(plan, pdfs, files, ingest, on_done)
@@ -92,6 +104,7 @@ def retrieval(
     mode: ModeOption = None,
     concurrency: AtOnceOption = 4,
     workers: WorkersOption = 0,
+    gpus: GpusOption = None,
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -105,6 +118,8 @@ def retrieval(
             raise typer.BadParameter(
                 "scores of --run are printed and not stored: write `--json > FILE`", param_hint="--out"
             )
+        if gpus is not None:
+            raise typer.BadParameter("scores of --run need no embedder: leave it out", param_hint="--gpus")
         _score(run, qrels, as_json)
         return
     from vrag_ray.evaluation.plan import Plan
@@ -112,7 +127,9 @@ def retrieval(
     modes = tuple(mode or ())
     if source is None or source.is_file():
         name = f"searches-{suite_name(seed, harbours) if source is None else source.stem}"
-        plan = Plan(out or Path(FOLDER) / name, load(config, None), modes, concurrency, workers=workers)
+        plan = Plan(
+            out or Path(FOLDER) / name, with_gpus(load(config, None), gpus, url), modes, concurrency, workers=workers
+        )
         from vrag_ray.evaluation.run_questions import run_question_searches
 
         plan, questions = about(plan, source, seed, harbours, collection, url)
@@ -129,7 +146,7 @@ def retrieval(
         raise typer.BadParameter("a data set in the form of BEIR is searched in a collection of its own")
     plan = Plan(
         out or Path(FOLDER) / f"{source.resolve().name}-{split}",
-        load(config, None),
+        with_gpus(load(config, None), gpus, url),
         modes,
         concurrency,
         workers=workers,
@@ -144,6 +161,7 @@ def mteb_tasks(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Tasks or benchmarks of mteb: 'ViDoRe(v2)'.")],
     out: OutOption = None,
     mode: ModeOption = None,
+    gpus: GpusOption = None,
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -153,7 +171,7 @@ def mteb_tasks(
     from vrag_ray.ingest import ingest
 
     tasks_named(names)
-    settings, target = load(config, None), out or Path(FOLDER) / "mteb"
+    settings, target = with_gpus(load(config, None), gpus), out or Path(FOLDER) / "mteb"
 
     def shown(paths: Sequence[str | Path], chosen: Settings) -> None:
         with shown_progress() as on_progress:
@@ -205,6 +223,7 @@ def answers(
     out: OutOption = None,
     concurrency: AtOnceOption = 4,
     workers: WorkersOption = 0,
+    gpus: GpusOption = None,
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -225,7 +244,7 @@ def answers(
     name = suite_name(seed, harbours) if examples is None else f"answers-{examples.stem}"
     plan = Plan(
         out or Path(FOLDER) / name,
-        load(config, None),
+        with_gpus(load(config, None), gpus, url),
         concurrency=concurrency,
         workers=workers,
         samples=samples,

@@ -29,6 +29,8 @@ SAMPLES = 200
 """Queries of the measurement: vectors of the shard itself, each moved by noise of a third of its length."""
 NOISE = 1 / 3
 RECALL_AT = 10
+LEAST_ROWS_OF_PQ = 256
+"""A sub-quantiser of one byte has a centroid for each value of it; FAISS trains no more centroids than vectors."""
 _SEED = 20
 
 
@@ -49,7 +51,8 @@ class IvfIndex:
         gpu_temp_mb: int | None = None,
     ) -> None:
         """``nprobe`` of about the square root of n lists are scanned. Raises VragError where recall@10 is below
-        ``recall_floor``, and where FAISS has no GPU code for such an index."""
+        ``recall_floor``, where ``ivf_pq`` gets fewer than 256 vectors, and where FAISS has no GPU code for such an
+        index."""
         faiss = load_faiss()
         self.rows, vectors = space.rows, space.vectors
         self._phashes = space.drawn()
@@ -58,6 +61,11 @@ class IvfIndex:
         self._nprobe = nprobe
         if self.size == 0:
             return
+        if kind is IndexKind.IVF_PQ and self.size < LEAST_ROWS_OF_PQ:
+            raise VragError(
+                f"index.kind {kind} needs at least {LEAST_ROWS_OF_PQ} vectors in a shard, and a shard here has "
+                f"{self.size}: set index.kind to flat or ivf_sq, or lower index.shards"
+            )
         floats = vectors.astype(np.float32)
         lists = max(1, round(float(np.sqrt(self.size))))
         code = "SQfp16" if kind is IndexKind.IVF_SQ else f"PQ{_parts(self.dim)}"
