@@ -128,3 +128,17 @@ def test_the_former_name_of_the_environment_is_read_with_a_notice(tmp_path: Path
     path.write_text(yaml.safe_dump(RL | values))
     with pytest.raises(VragError, match=r"both environment and world"):
         load_training(path, RLConfig)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"validation_every": 5}, r"needs validation \(a file\) or validation_share"),
+        ({"validation_share": 0.1}, "and validation_every, the steps between"),
+        ({"validation": "held-out", "validation_share": 0.1, "validation_every": 5}, "give one of them"),
+        ({"validation_share": 1.0, "validation_every": 5}, "less than 1"),
+    ],
+)
+def test_what_is_held_out_from_imitation_is_measured(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        SFTConfig.model_validate(SFT | values)

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.support.agent_pages import library
+from tests.support.mosaic_runs import Groups
 from tests.support.scripted_agent import Watcher, run_to_end
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import ImagePart, Message, Role
@@ -18,8 +19,9 @@ from vrag_ray.cli.main import main
 from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.policies.llm.chat_model import ChatRequest
-from vrag_ray.training.rollout.trajectory_store import write_calls
+from vrag_ray.training.rollout.trajectory_store import write_calls, write_trajectories
 from vrag_ray.training.sft_replies import Replies, read_replies, within
+from vrag_ray.training.sharegpt.read import read_conversations
 from vrag_ray.training.sharegpt.write import Exchange, write_sharegpt
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import FamilyName, VragError
@@ -97,13 +99,46 @@ def test_a_folder_of_recorded_runs_is_read_as_before(form: ChatFormat, tmp_path:
 
 def test_what_is_too_long_is_left_out_whole_and_counted() -> None:
     calls = [Call((1,) * prompt, (), (2, 3)) for prompt in (6, 9, 8, 20)]
-    replies = within(calls, 10)
+    replies = within(of_one_question(calls), 10)
     assert replies == Replies((calls[0], calls[2]), 10, left_out=2, longest=22)
     assert str(replies) == (
         "2 replies to learn from; 2 are left out, because with their prompts they have more than 10 tokens "
         "(the longest 22)"
     )
-    assert str(within(calls, 22)) == "4 replies to learn from"
+    assert str(within(of_one_question(calls), 22)) == "4 replies to learn from"
+
+
+def of_one_question(calls: list[Call]) -> list[tuple[str, Call]]:
+    return [("How many units were sold?", call) for call in calls]
+
+
+def test_all_runs_of_a_question_are_learnt_or_held_out_together(form: ChatFormat, runs: Groups, tmp_path: Path) -> None:
+    expand_image_tokens = Pixels(form.processor).expand_image_tokens
+    recorded = [run for group in runs for run in group]
+    write_trajectories(tmp_path / "runs.parquet", recorded)
+    read = read_replies(tmp_path, form, expand_image_tokens, LONG, share=0.5)
+    of = {call: run.record.question for run in recorded for call in run.calls}
+    learnt, held_out = ({of[call] for call in part} for part in (read.calls, read.held_out))
+    assert learnt and held_out and not learnt & held_out
+    assert len(read.calls) + len(read.held_out) == sum(len(run.calls) for run in recorded)
+    assert f"{len(read.calls)} replies to learn from, {len(read.held_out)} held out" in str(read)
+    with pytest.raises(VragError, match=r"validation_share 1e-09 leaves .* there are too few questions"):
+        read_replies(tmp_path, form, expand_image_tokens, LONG, share=1e-9)
+
+
+def test_the_conversations_of_an_exported_run_are_of_one_question(form: ChatFormat, tmp_path: Path) -> None:
+    family, expand_image_tokens = FAMILIES[family_of(form)], Pixels(form.processor).expand_image_tokens
+    run = exchanges_of(GraphProtocol(family=family), SEARCH, KEEP, ANSWER)
+    others = [[Exchange((Message.of(Role.USER, f"question {number}"),), "a")] for number in range(12)]
+    write_sharegpt(tmp_path, [run, *others, run])
+    questions = [conversation.question for conversation in read_conversations(tmp_path / "sft.json")]
+    of_run = len(questions) - len(others)
+    assert of_run > 2, "the context of a run of this agent is built anew after a memorise"
+    assert len(set(questions)) == 1 + len(others)
+    read = read_replies(tmp_path, form, expand_image_tokens, LONG, share=0.5)
+    assert {call.text for call in read.calls}.isdisjoint(exchange.reply for exchange in run) or {
+        call.text for call in read.held_out
+    }.isdisjoint(exchange.reply for exchange in run)
 
 
 def test_where_nothing_is_left_to_learn_it_says_why(form: ChatFormat, tmp_path: Path) -> None:

@@ -335,9 +335,27 @@ class SFTConfig(TrainConfig):
     max_length: int | None = Field(default=None, ge=16)
     """Tokens of a prompt and its reply. Longer ones are left out and counted, never cut. By default as many as the
     model has positions."""
+    validation: str = ""
+    """Trajectories whose loss is measured and that are not learnt, in the forms of ``trajectories``."""
+    validation_share: Share = 0.0
+    """The share of the questions of ``trajectories`` that is held out instead, with all their runs."""
+    validation_every: int = Field(default=0, ge=0)
+    """Steps between two measurements of the loss of what is held out; the first is before step 1, the last at the
+    end."""
     epochs: int = Field(default=1, ge=1)
     batch: int = Field(default=32, ge=1)
     """Calls in one optimiser step, over all workers."""
+
+    @model_validator(mode="after")
+    def _held_out_is_measured(self) -> SFTConfig:
+        if self.validation and self.validation_share:
+            raise ValueError("validation and validation_share both say what is held out: give one of them")
+        if bool(self.validation or self.validation_share) != bool(self.validation_every):
+            raise ValueError(
+                "the loss of what is held out needs validation (a file) or validation_share, and validation_every, the "
+                "steps between two measurements"
+            )
+        return self
 
 
 def load_training(path: Path, kind: type[T]) -> T:

@@ -87,7 +87,11 @@ def checked_sft(config: SFTConfig) -> tuple[SFTConfig, str]:
 
 def _placed_sft(config: SFTConfig) -> SFTConfig:
     _require("torch", "transformers", *_of_adapters(config))
-    paths = {"trajectories": input_place("trajectories", config.trajectories), "model": _with_model(config)}
+    paths = {
+        "trajectories": input_place("trajectories", config.trajectories),
+        "validation": input_place("validation", config.validation) if config.validation else "",
+        "model": _with_model(config),
+    }
     return _with_storage(with_changes(config, paths), IMITATION)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vrag_ray.training.config import SFTConfig
@@ -16,10 +17,12 @@ from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
+    from vrag_ray.training.run.folder import RunFolder
     from vrag_ray.training.trainer.image_processing import Pixels
     from vrag_ray.training.trainer.worker import Worker
 
 LOGGED_EVERY = 10
+HELD_OUT_LOSS = "validation/loss"
 
 
 def train_loop(values: Mapping[str, object]) -> None:
@@ -48,6 +51,8 @@ def _train(config: SFTConfig, source: str) -> None:
         log.report(worker.done, steps, str(replies))
     timer = StepTimer()
     while worker.done < steps:
+        if config.validation_every and worker.done % config.validation_every == 0:
+            _validate(worker, pixels, replies, steps, log)
         batch = batch_of(calls, worker.done, config.batch, config.seed)
         metrics = _step(worker, pixels, worker.ranks.share(batch), config.model.tokens_per_batch)
         done = worker.done
@@ -58,9 +63,21 @@ def _train(config: SFTConfig, source: str) -> None:
         if log is not None and (last or done % LOGGED_EVERY == 0):
             log.log(done, metrics | timer.elapsed())
             log.report(done, steps, f"loss {metrics['sft/loss']:.4f}, {metrics['sft/exact']:.3f} of tokens predicted")
+    if config.validation_every:
+        _validate(worker, pixels, replies, steps, log)
     worker.export(storage)
     if log is not None:
+        if (lowest := log.lowest(HELD_OUT_LOSS)) is not None:
+            log.note(f"held-out loss: lowest after step {lowest[1]} ({lowest[0]:.4f}); final/ is after step {steps}")
         log.close()
+
+
+def _validate(worker: Worker, pixels: Pixels, replies: Replies, steps: int, log: RunFolder | None) -> None:
+    """Measure the loss of what is held out with the weights as they are. All ranks call it."""
+    loss, exact, _ = held_out_likelihood(worker, pixels, replies.held_out)
+    if log is not None:
+        log.log(worker.done, {HELD_OUT_LOSS: loss, "validation/exact": exact})
+        log.report(worker.done, steps, f"held-out loss {loss:.4f}, {exact:.3f} of tokens predicted")
 
 
 def replies_of(config: SFTConfig, source: str) -> Replies:
@@ -70,8 +87,13 @@ def replies_of(config: SFTConfig, source: str) -> Replies:
 
     limit = longest_call(config, source)
     form = ChatFormat(source)
+    expand_image_tokens = Pixels(form.processor).expand_image_tokens
     with local_copy(config.trajectories) as files:
-        return read_replies(files, form, Pixels(form.processor).expand_image_tokens, limit)
+        replies = read_replies(files, form, expand_image_tokens, limit, config.validation_share)
+    if not config.validation:
+        return replies
+    with local_copy(config.validation) as files:
+        return replace(replies, held_out=read_replies(files, form, expand_image_tokens, limit).calls)
 
 
 def longest_call(config: SFTConfig, source: str) -> int:
@@ -94,6 +116,28 @@ def batch_of(calls: Sequence[Call], step: int, size: int, seed: int) -> list[Cal
 
 def _step(worker: Worker, pixels: Pixels, own: Sequence[Call], budget: int) -> dict[str, float]:
     """One optimiser step on the mean negative log-likelihood of all tokens of all ranks."""
+    loss, exact, tokens = _likelihood(worker, pixels, own, budget)
+    norm = worker.optimizer.step()
+    return {
+        "sft/loss": loss,
+        "sft/exact": exact,
+        "sft/grad_norm": norm,
+        "sft/lr": worker.optimizer.lr,
+        "sft/tokens": tokens,
+    }
+
+
+def held_out_likelihood(worker: Worker, pixels: Pixels, calls: Sequence[Call]) -> tuple[float, float, float]:
+    """As ``_likelihood``, of all of ``calls`` and without gradient. All ranks call it with the same."""
+    import torch
+
+    with torch.no_grad():
+        return _likelihood(worker, pixels, worker.ranks.share(calls), worker.config.model.tokens_per_batch)
+
+
+def _likelihood(worker: Worker, pixels: Pixels, own: Sequence[Call], budget: int) -> tuple[float, float, float]:
+    """The mean negative log-likelihood of all tokens of all ranks, the share of tokens more likely than not, and how
+    many tokens there are. With gradients on, those of the mean are added up."""
     import torch
 
     (tokens,) = worker.ranks.sums([sum(len(call.completion_ids) for call in own)])
@@ -103,16 +147,10 @@ def _step(worker: Worker, pixels: Pixels, own: Sequence[Call], budget: int) -> d
     for part in passes:
         batch = collate([own[number] for number in part], pixels, worker.pad_id)
         logp = worker.scorer(batch.to(worker.scorer.device)).logp
-        torch.autograd.backward(-logp.sum() / tokens)
+        if logp.requires_grad:
+            torch.autograd.backward(-logp.sum() / tokens)
         total -= float(logp.sum())
         sure += float((logp > -0.6931).sum())
     dummy_forward(worker.scorer, pixels, worker.pad_id, behind)
     totals = worker.ranks.sums((total, sure))
-    norm = worker.optimizer.step()
-    return {
-        "sft/loss": totals[0] / tokens,
-        "sft/exact": totals[1] / tokens,
-        "sft/grad_norm": norm,
-        "sft/lr": worker.optimizer.lr,
-        "sft/tokens": tokens,
-    }
+    return totals[0] / tokens, totals[1] / tokens, tokens

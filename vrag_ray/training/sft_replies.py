@@ -6,6 +6,7 @@ tokens that the model that learns them is given in serving, by its own chat temp
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from vrag_ray.agent.chat import Role
 from vrag_ray.questions.rows import DataError
 from vrag_ray.training.construct.store import FAILURES, RUNS
 from vrag_ray.training.rollout.recording import call_of
-from vrag_ray.training.rollout.trajectory_store import read_calls
+from vrag_ray.training.rollout.trajectory_store import read_calls_by_question
 from vrag_ray.training.sharegpt.read import Conversation, read_conversations, sharegpt_file
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
@@ -29,16 +30,20 @@ if TYPE_CHECKING:
 class Replies:
     """``calls`` have at most ``limit`` tokens each, prompt and reply together; ``left_out`` replies had more.
 
-    ``longest`` is the largest number of tokens, of those left out too.
+    ``longest`` is the largest number of tokens, of those left out too. ``held_out`` are not learnt: their loss is
+    measured.
     """
 
     calls: tuple[Call, ...]
     limit: int
     left_out: int
     longest: int
+    held_out: tuple[Call, ...] = ()
 
     def __str__(self) -> str:
         learnt = f"{len(self.calls)} replies to learn from"
+        if self.held_out:
+            learnt += f", {len(self.held_out)} held out"
         if not self.left_out:
             return learnt
         return (
@@ -47,33 +52,49 @@ class Replies:
         )
 
 
-def read_replies(path: Path, form: ChatFormat, expand_image_tokens: ExpandImageTokens, limit: int) -> Replies:
-    """Every reply of recorded runs or of a sharegpt file, whichever ``path`` (a file or a folder) holds.
+def read_replies(
+    path: Path, form: ChatFormat, expand_image_tokens: ExpandImageTokens, limit: int, share: float = 0.0
+) -> Replies:
+    """Every reply of recorded runs or of a sharegpt file, whichever ``path`` (a file or a folder) holds; those of about
+    ``share`` of the questions are held out.
 
     Raises ``VragError`` that names file, row and field of what cannot be read, and where nothing is left to learn.
     """
-    replies = within(_calls(path, form, expand_image_tokens), limit)
-    if replies.left_out and not replies.calls:
+    replies = within(_calls(path, form, expand_image_tokens), limit, share)
+    fitting = replies.calls or replies.held_out
+    if replies.left_out and not fitting:
         raise VragError(
             f"{path}: all {replies.left_out} replies have more than {limit} tokens with their prompts (the longest "
             f"{replies.longest}): raise max_length as far as the model's positions allow"
         )
-    if not replies.calls:
+    if not fitting:
         raise VragError(f"{path} holds no replies to learn from")
+    if share and not (replies.calls and replies.held_out):
+        raise VragError(
+            f"{path}: validation_share {share:g} leaves {len(replies.calls)} replies to learn from and holds out "
+            f"{len(replies.held_out)}: there are too few questions; give another share, or a file as validation"
+        )
     return replies
 
 
-def within(calls: Iterable[Call], limit: int) -> Replies:
-    """Those of at most ``limit`` tokens. A call is never cut: an agent never sees half a prompt."""
+def within(calls: Iterable[tuple[str, Call]], limit: int, share: float = 0.0) -> Replies:
+    """Those of at most ``limit`` tokens, each given with its question. A call is never cut: an agent never sees half a
+    prompt."""
     taught: list[Call] = []
+    held_out: list[Call] = []
     left_out = longest = 0
-    for call in calls:
+    for question, call in calls:
         longest = max(longest, call.tokens)
         if call.tokens <= limit:
-            taught.append(call)
+            (held_out if _is_held_out(question, share) else taught).append(call)
         else:
             left_out += 1
-    return Replies(tuple(taught), limit, left_out, longest)
+    return Replies(tuple(taught), limit, left_out, longest, tuple(held_out))
+
+
+def _is_held_out(question: str, share: float) -> bool:
+    """By the question alone: its runs stay together, and files may be added without moving those that are there."""
+    return int(hashlib.sha256(question.encode()).hexdigest()[:13], 16) < share * 16**13
 
 
 def conversation_calls(
@@ -92,17 +113,18 @@ def conversation_calls(
             yield call
 
 
-def _calls(path: Path, form: ChatFormat, expand_image_tokens: ExpandImageTokens) -> Iterator[Call]:
+def _calls(path: Path, form: ChatFormat, expand_image_tokens: ExpandImageTokens) -> Iterator[tuple[str, Call]]:
     _refuse_construction(path)
     recorded = path.is_dir() and any(path.glob("*.parquet"))
     file = sharegpt_file(path)
     if recorded and file is not None:
         raise VragError(f"{path} holds recorded runs (*.parquet) and conversations ({file.name}): give one of them")
     if file is None:
-        yield from read_calls(path)
+        yield from read_calls_by_question(path)
         return
     for conversation in read_conversations(file):
-        yield from conversation_calls(conversation, form, expand_image_tokens)
+        for call in conversation_calls(conversation, form, expand_image_tokens):
+            yield conversation.question, call
 
 
 def _refuse_construction(path: Path) -> None:

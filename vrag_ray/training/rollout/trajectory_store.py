@@ -92,12 +92,17 @@ def read_calls(path: Path) -> Iterator[Call]:
 
     Raises VragError that names file and row.
     """
+    return (call for _, call in read_calls_by_question(path))
+
+
+def read_calls_by_question(path: Path) -> Iterator[tuple[str, Call]]:
+    """The same, each with the question of its run; a call that belongs to no run has its prompt instead."""
     for file in _files(path):
         if _holds_runs(file):
             for run in _read(file, _schema(), _trajectory):
-                yield from run.calls
+                yield from ((run.record.question, call) for call in run.calls)
         else:
-            yield from _read(file, _call_schema(), _call)
+            yield from _read(file, _call_schema(), _call_by_prompt)
 
 
 def images_of(path: Path) -> Path:
@@ -246,6 +251,10 @@ def _call(row: _CallRow, pngs: dict[str, bytes]) -> Call:
         finish=row["finish"],
         weights=row["weights"],
     )
+
+
+def _call_by_prompt(row: _CallRow, pngs: dict[str, bytes]) -> tuple[str, Call]:
+    return f"{row['prompt_ids']} {row['images']}", _call(row, pngs)
 
 
 def _call_schema() -> pa.Schema:

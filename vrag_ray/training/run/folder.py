@@ -82,6 +82,11 @@ class RunFolder:
         """A line that belongs to no step."""
         self._storage.append(PROGRESS, f"{words}\n".encode())
 
+    def lowest(self, name: str) -> tuple[float, int] | None:
+        """The lowest value that was logged as ``name``, and the first step that had it."""
+        lines = [json.loads(line) for line in self._storage.read(METRICS).decode().splitlines()]
+        return min(((line[name], line["step"]) for line in lines if name in line), default=None)
+
     def close(self) -> None:
         self._board.close()
         self._open.close()

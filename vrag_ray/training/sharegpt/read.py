@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart
 from vrag_ray.questions.rows import DataError, json_lines, read_bytes, read_text
-from vrag_ray.training.sharegpt.write import PLACEHOLDER
+from vrag_ray.training.sharegpt.write import PLACEHOLDER, QUESTION_ID, first_prompt
 from vrag_ray.types.errors import validation_message
 
 INFO = "dataset_info.json"
@@ -31,10 +31,12 @@ PICTURE_KEYS = ("image", "path", "url")
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A chat by turns that ends with the assistant. ``where`` names file and row."""
+    """A chat by turns that ends with the assistant. ``where`` names file and row; ``question`` is the ``QUESTION_ID``
+    of the row, and the first message of the user where it has none."""
 
     messages: tuple[Message, ...]
     where: str
+    question: str
 
 
 class _Named(BaseModel):
@@ -113,7 +115,9 @@ def read_conversations(file: Path) -> Iterator[Conversation]:
     pictures: dict[Path, bytes] = {}
     for number, row in enumerate(rows, start=1):
         where = f"{file}: row {number}"
-        yield Conversation(_conversation(row, form, where, file.parent, pictures), where)
+        messages = _conversation(row, form, where, file.parent, pictures)
+        question = row.get(QUESTION_ID) if isinstance(row, dict) else None
+        yield Conversation(messages, where, str(question or first_prompt(messages)))
 
 
 def _described(folder: Path) -> dict[str, DataSet]:

@@ -22,6 +22,8 @@ from vrag_ray.types import VragError
 
 DATASET = "vrag_sft"
 PLACEHOLDER = "<image>"
+QUESTION_ID = "question_id"
+"""Field of a row: the same for all chats of a question, of which only a run's first begins with the question alone."""
 _FORGED = re.compile(r"<(image|video|audio|\|\w+\|)>")
 _ROLES = {Role.USER: Role.ASSISTANT, Role.ASSISTANT: Role.USER}
 
@@ -68,11 +70,12 @@ def write_sharegpt(folder: Path, runs: Iterable[Sequence[Exchange]]) -> Exported
     sizes: dict[str, int] = {}
     rows: list[dict[str, object]] = []
     for exchanges in runs:
+        question = hashlib.sha256(first_prompt(exchanges[0].messages if exchanges else ()).encode()).hexdigest()
         for chat in conversations(exchanges):
             _check_turns(chat)
             images = [_stored_picture(part.png, files, sizes) for part in _pictures(chat)]
             messages = [{"role": message.role.value, "content": content_of(message)} for message in chat]
-            rows.append({"messages": messages, "images": images})
+            rows.append({"messages": messages, "images": images, QUESTION_ID: question})
     info = {
         "file_name": "sft.json",
         "formatting": "sharegpt",
@@ -88,6 +91,11 @@ def write_sharegpt(folder: Path, runs: Iterable[Sequence[Exchange]]) -> Exported
     files.write("dataset_info.json", json.dumps({DATASET: info}, indent=2).encode())
     files.write("sft.json", json.dumps(rows, ensure_ascii=False, indent=1).encode())
     return Exported(len(rows), len(sizes), max(sizes.values(), default=0))
+
+
+def first_prompt(chat: Sequence[Message]) -> str:
+    """The first message of the user."""
+    return next((content_of(message) for message in chat if message.role is Role.USER), "")
 
 
 def content_of(message: Message) -> str:
