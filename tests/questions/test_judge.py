@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -16,7 +19,7 @@ from tests.support.judge_stub import Body, JudgeReply, case_of, compares, endpoi
 from tests.support.object_store import Bucket
 from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.questions.judge import Judge, JudgeCounts, MalformedVerdictError, verdict_in
+from vrag_ray.questions.judge import Judge, JudgeCounts, MalformedVerdictError, check_judge, verdict_in
 from vrag_ray.questions.judge_endpoint import JudgeError
 
 QUESTION = "Where is the workshop?"
@@ -248,3 +251,22 @@ def test_processes_share_one_cache(tmp_path: Path) -> None:
         assert judge_numbers(stub.base_url, str(tmp_path), 30) == both[0]
         assert len(stub.requests) == count
     assert len(list(tmp_path.rglob("*.json"))) == 30
+
+
+def test_an_address_that_takes_no_connection_is_named_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vrag_ray.questions.judge_endpoint.CONNECT_S", 0.2)
+    with socket.socket() as full, ExitStack() as waiting:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        # Further connections get no reply while nobody takes these.
+        for _ in range(2):
+            client = waiting.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
+        address = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+        begun = time.monotonic()
+        with pytest.raises(
+            JudgeError, match=rf"at {address} cannot be called \(APITimeoutError\).* correct judge\.base"
+        ):
+            asyncio.run(check_judge(endpoint(address, timeout_s=100, retries=4), "judge"))
+        assert time.monotonic() - begun < 20

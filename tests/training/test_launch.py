@@ -13,6 +13,7 @@ import yaml
 from pydantic import ValidationError
 from ray.train import WorkerGroupError
 
+from tests.support.judge_stub import compares, endpoint, judge_stub
 from tests.support.object_store import Bucket
 from tests.support.train_double import TrainDouble
 from tests.support.training_configs import RL, SFT
@@ -176,6 +177,32 @@ def test_a_check_prints_every_setting_and_what_there_is_and_writes_nothing(
     write_questions(project / "questions.jsonl", uid="")
     assert main(["train", "rl", "--config", "run.yaml", "--check"]) == 1
     assert "questions.jsonl: row 1: uid: " in capsys.readouterr().err
+
+
+def test_the_judge_is_called_before_anything_is_loaded(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("vrag_ray.training.launch._collection", lambda root: f"{project}/{root}")
+    monkeypatch.setattr("vrag_ray.training.rollout.environment.documents_of", lambda _: [])
+
+    def checked(base_url: str) -> int:
+        reward = {"scorer": "judge", "judge": {"base_url": base_url, "model": "stub"}, "judge_cache": "verdicts"}
+        values = RL | {"model": {"path": "model"}, "reward": reward}
+        (project / "run.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+        return main(["train", "rl", "--config", "run.yaml", "--check"])
+
+    with judge_stub(compares) as judge:
+        assert checked(judge.base_url) == 0
+        assert len(judge.requests) == 1
+    assert f"the judge stub at {judge.base_url} gives verdicts" in capsys.readouterr().out
+    assert not (project / "verdicts").exists()
+    assert checked(judge.base_url) == 1
+    shown = " ".join(capsys.readouterr().err.split())
+    assert f"judge stub at {judge.base_url} cannot be called (APIConnectionError)" in shown
+    assert "Start the endpoint, or correct reward.judge.base_url, reward.judge.model or the key" in shown
+    values = RL | {"model": {"path": "model"}, "reward": {"scorer": "judge", "judge": endpoint(judge.base_url)}}
+    with pytest.raises(VragError, match="cannot be called"):
+        train_rl(RLConfig.model_validate(values), pytest.fail)
 
 
 OWN = 'File "mine.py", line 3, in assign'

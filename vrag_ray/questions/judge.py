@@ -13,6 +13,7 @@ import json
 import logging
 import re
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
@@ -22,6 +23,7 @@ from vrag_ray.config import OpenAiConfig
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.questions.judge_endpoint import SHOWN_CHARS, JudgeEndpoint, JudgeError
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 logger = logging.getLogger(__name__)
 _TASK = (
@@ -133,6 +135,24 @@ def _messages(question: str, references: Sequence[str], answer: str) -> tuple[Me
     # Escaped, the answer cannot bring tags of its own for the judge to repeat.
     case_json = storable(json.dumps(case, ensure_ascii=False)).replace("<", "\\u003c")
     return (Message.of(Role.SYSTEM, _TASK), Message.of(Role.USER, case_json))
+
+
+async def check_judge(endpoint: OpenAiConfig, setting: str) -> str:
+    """Have the model at ``endpoint`` judge an answer, before there is a run that needs it; a line for people.
+
+    Raises JudgeError, with the remedy, in seconds where nothing is there. ``setting`` is what names the endpoint.
+    """
+    async with aclosing(Judge(with_changes(endpoint, {"retries": min(endpoint.retries, 1)}))) as judge:
+        try:
+            await judge.verdict("How many sides has a triangle?", ("3",), "3")
+        except MalformedVerdictError:
+            raise
+        except JudgeError as error:
+            raise JudgeError(
+                f"{error}. Start the endpoint, or correct {setting}.base_url, {setting}.model or the key in the "
+                f"environment variable {endpoint.api_key_env}"
+            ) from error
+    return f"the judge {endpoint.model} at {endpoint.base_url} gives verdicts"
 
 
 class _Verdicts:

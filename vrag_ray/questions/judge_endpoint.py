@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 MAX_TOKENS = 1024
 """Of one reply: a verdict takes eight, a model that reasons before it takes more."""
+CONNECT_S = 5.0
+"""Until an endpoint has taken a connection."""
 SHOWN_CHARS = 200
 
 
@@ -46,7 +48,8 @@ class JudgeEndpoint:
         self._client = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
             api_key=endpoint.api_key or os.environ.get(endpoint.api_key_env) or NO_KEY,
-            timeout=endpoint.timeout_s,
+            # An endpoint may take its time to reply, but none to be connected to.
+            timeout=openai.Timeout(endpoint.timeout_s, connect=min(CONNECT_S, endpoint.timeout_s)),
             max_retries=endpoint.retries,
             http_client=openai.DefaultAsyncHttpxClient(
                 event_hooks={"request": [self._sent]}, mounts=direct_mounts(endpoint.base_url)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from vrag_ray.questions.judge import check_judge
 from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
 from vrag_ray.training.retriever.config import RetrieverConfig
+from vrag_ray.training.rewards.grader import AnswerScorer
 from vrag_ray.training.run.folder import ERRORS, FINAL, claim, follow_progress, refuse_other_kind
 from vrag_ray.training.run.same_settings import record_inputs, refuse_other_settings
 from vrag_ray.training.run.storage import RunStorage, is_uri
@@ -43,7 +46,8 @@ def train_rl(config: RLConfig, on_line: OnLine) -> str:
 def checked_rl(config: RLConfig) -> tuple[RLConfig, str]:
     """``config`` as the workers get it, and in a line what there is to learn from.
 
-    Starts nothing and writes nothing. Raises VragError for what is missing, or cannot work.
+    Starts nothing and writes nothing. Where a judge scores, it is called once. Raises VragError for what is missing, or
+    cannot work.
     """
     from vrag_ray.training.rollout.environment import check_questions, with_family
 
@@ -63,8 +67,12 @@ def checked_rl(config: RLConfig) -> tuple[RLConfig, str]:
         "validation": input_place("validation", config.validation) if config.validation else "",
     }
     placed = with_changes(config, {"environment": environment, "reward": reward, "model": model, **paths})
-    questions = check_questions(placed)
-    return _with_storage(with_family(placed), REINFORCEMENT), questions
+    found = check_questions(placed)
+    placed = _with_storage(with_family(placed), REINFORCEMENT)
+    if reward.scorer == AnswerScorer.JUDGE and reward.judge is not None:
+        # Last, because it is a paid request. The model and the engine take minutes to load before the first rollout.
+        found = f"{found}; {asyncio.run(check_judge(reward.judge, 'reward.judge'))}"
+    return placed, found
 
 
 def train_sft(config: SFTConfig, on_line: OnLine) -> str:
