@@ -191,6 +191,27 @@ def test_a_head_of_dates_answers_where_a_date_is_looked_for_alone() -> None:
     assert matched and not any(match.quote == " ".join(heads) for match in matched)
 
 
+FERRIES = table(
+    50, 170, (0, 170, 260, 350), ("Departure", "Weekdays", "Saturdays", "Sundays"),
+    ("First ferry from Norfell", "06:35", "07:25", "08:55"), ("Boats in service", "4", "3", "2"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("When does the first ferry leave Norfell on Sundays?", "08:55"),
+        ("At what time does the first ferry leave Norfell on Saturdays?", "07:25"),
+    ],
+)
+def test_a_time_is_that_of_the_column_that_the_question_names(question: str, answer: str) -> None:
+    assert answers(question, FERRIES)[0] == answer
+
+
+def test_a_figure_of_a_table_that_is_no_time_answers_no_question_for_one() -> None:
+    assert not {"4", "3", "2"} & set(answers("When are boats in service on Sundays?", FERRIES))
+
+
 def test_a_negative_in_brackets_is_a_value() -> None:
     words = table(50, 100, (0, 150, 250), ("Millions", "2022", "2021"), ("Repairs", "(231)", "(12)"))
     assert values(words, "Repairs 2022") == ["(231)"]

@@ -402,7 +402,8 @@ def _named_by_head(part: Part, row: Row, heads: Sequence[Mapping[str, float]], y
 def _of_cells(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surroundings) -> list[Match]:
     candidates: list[Match] = []
     for crossing in crossings(page.parts.rows, part.terms):
-        if crossing.row in page.parts.contents:
+        is_no_time = part.kind is AnswerKind.DATE and not _shortest(part, crossing.value)
+        if is_no_time or crossing.row in page.parts.contents:
             continue
         titled = _titled(page, crossing.row)
         around = surroundings.of(crossing.aligned)

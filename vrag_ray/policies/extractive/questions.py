@@ -428,8 +428,8 @@ def _sentence(text: str) -> str:
 
 
 def asks_for_a_cell(part: Part) -> bool:
-    """Whether a number in a table or chart could answer: the question is for a quantity, or has a year or a number."""
-    return part.kind is AnswerKind.NUMBER or (
+    """Whether a figure in a table or chart could answer: the question is for a quantity or a time, or has a number."""
+    return part.kind in (AnswerKind.NUMBER, AnswerKind.DATE) or (
         part.kind is AnswerKind.STATEMENT
         and any(term.stem.isdigit() for term in part.terms)
         and not re.match(r"\W*(?:which|who|whom|whose|where|why)\b", part.text, re.IGNORECASE)
