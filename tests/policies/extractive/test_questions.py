@@ -41,6 +41,16 @@ from vrag_ray.policies.extractive.questions import AnswerKind, parts
             "How did the rent change between March and May 2021?",
             ["How did the rent change in March?", "How did the rent change in May 2021?"],
         ),
+        (
+            "By how much did sales rise from 2021 to 2022?",
+            ["By how much did sales rise in 2021?", "By how much did sales rise in 2022?"],
+        ),
+        (
+            "Was income in Norfell higher in Q2 2022 than in Q1 2021?",
+            ["Was income in Norfell higher in Q2 2022?", "Was income in Norfell higher in Q1 2021?"],
+        ),
+        ("How many boats sank from 2019 to 2021?", ["How many boats sank from 2019 to 2021?"]),
+        ("How did the fare rise from Harwick to Norfell?", ["How did the fare rise from Harwick to Norfell?"]),
     ],
 )
 def test_a_question_is_split_where_it_asks_several_things(question: str, expected: list[str]) -> None:

@@ -134,17 +134,19 @@ _PAIR = re.compile(
     rf"(?P<right>{_WORDS})(?P<tail>(?:\s+(?:in|of|for|at|on|during|by|from|according)\b.*)?\??)$",
     re.IGNORECASE,
 )
+_PERIOD = re.compile(
+    rf"(?:the\s+)?(?:(?:end|start|beginning) of\s+)?(?:{YEAR.pattern}|(?:FY|Q[1-4]|H[12]|{MONTH})\b)", re.IGNORECASE
+)
 _BETWEEN = re.compile(
-    rf"^(?P<head>.*)\bbetween\s+(?:the\s+)?(?P<left>{_WORDS})\s+and\s+(?:the\s+)?(?P<right>{_WORDS})"
+    rf"^(?P<head>.*)\b(?:between|(?:from|in)(?=\s+{_PERIOD.pattern}))\s+(?:the\s+)?(?P<left>{_WORDS})"
+    rf"\s+(?:and|(?:to|than in)(?=\s+{_PERIOD.pattern}))\s+(?:the\s+)?(?P<right>{_WORDS})"
     r"(?P<tail>(?:\s+(?:in|of|for|at|on|during|by|from|according)\b.*)?\??)$",
     re.IGNORECASE,
 )
 _COMPARES = re.compile(
-    r"\b(?:differ|compar|chang|ris|rose|grow|grew|increas|improv|gain|drop|declin|decreas|fall|fell|shr[aiu]nk)\w*",
+    r"\b(?:differ|compar|chang|ris|rose|grow|grew|increas|improv|gain|drop|declin|decreas|fall|fell|shr[aiu]nk)\w*"
+    r"|\b(?:higher|lower|larger|smaller|greater|more|less|fewer)\b",
     re.IGNORECASE,
-)
-_PERIOD = re.compile(
-    rf"(?:the\s+)?(?:(?:end|start|beginning) of\s+)?(?:{YEAR.pattern}|(?:FY|Q[1-4]|H[12]|{MONTH})\b)", re.IGNORECASE
 )
 _VERSUS = re.compile(
     rf"^(?P<head>)(?P<left>{_WORDS})\s+(?P<join>vs\.?|versus)\s+(?P<right>{_WORDS})"
