@@ -20,9 +20,9 @@ from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import RewardConfig, RLConfig
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
-from vrag_ray.training.rl import Session, _check_parity, _progress_line
+from vrag_ray.training.rl import Session, _check_parity, _progress_line, in_turn
 from vrag_ray.training.rollout.environment import grounding_line
-from vrag_ray.training.rollout.rollout import Task
+from vrag_ray.training.rollout.rollout import Task, chosen
 from vrag_ray.training.rollout.rollout_metrics import rollout_metrics
 from vrag_ray.training.trainer.learner import Update
 from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
@@ -109,7 +109,7 @@ def test_questions_that_come_again_within_a_step_have_draws_of_their_own_in_all_
 ) -> None:
     config = RLConfig.model_validate(RL | {"algorithm": "dapo", "rollout": {"questions": 3, "group": 2}})
     environment = SimpleNamespace(tasks=lambda _: [BOXED, replace(BOXED, example=OTHER)])
-    worker = SimpleNamespace(ranks=Collectives())
+    worker = SimpleNamespace(ranks=Collectives(), cursor=None)
     session = Session(config, None, worker, environment, *(None,) * 5)
     rounds: list[list[tuple[str, int]]] = []
     run = endless()
@@ -122,3 +122,59 @@ def test_questions_that_come_again_within_a_step_have_draws_of_their_own_in_all_
     assert asyncio.run(session._sampled(step=0)) == []
     drawn = [task for each in rounds for task in each]
     assert len(drawn) == len(set(drawn)) == 3 * (1 + config.rollout.refill)
+
+
+class Ranks(Collectives):
+    """The first of two ranks, of which the other still misses ``other`` groups in each round."""
+
+    def __init__(self, other: Sequence[int]) -> None:
+        self.rank, self.size = 0, 2
+        self._other = iter(other)
+
+    def gathered(self, value: int) -> list[int]:
+        return [value, next(self._other)]
+
+
+def test_dynamic_sampling_passes_over_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a run goes on from a checkpoint, and where another rank needs more of the questions."""
+    config = RLConfig.model_validate(
+        RL | {"algorithm": "dapo", "rollout": {"questions": 4, "group": 2, "refill": 2}, "workers": {"count": 2}}
+    )
+    pool = [replace(BOXED, example=QUESTION.model_copy(update={"uid": str(number)})) for number in range(13)]
+    environment = SimpleNamespace(tasks=lambda _: pool)
+    run = endless()
+    lesson = [run, replace(run, reward=replace(WRONG, total=0.5))]
+    own: list[str] = []
+
+    async def first_of_each_round_teaches(
+        _: Session, tasks: Sequence[Task], group: int, seed: str
+    ) -> list[list[Trajectory]]:
+        own.extend(task.example.uid for task in tasks)
+        return [lesson if place == 0 else [run] * group for place, _ in enumerate(tasks)]
+
+    monkeypatch.setattr(Session, "_run", first_of_each_round_teaches)
+
+    def sampled(step: int, other: Sequence[int], cursor: int | None) -> int:
+        worker = SimpleNamespace(ranks=Ranks(other), cursor=cursor)
+        session = Session(config, None, worker, environment, *(None,) * 5)
+        assert len(asyncio.run(session._sampled(step))) == 2
+        return worker.cursor
+
+    # Two questions each, then one each, and none: the first step took six, of which this rank ran three.
+    cursor = sampled(0, [2, 1, 0], None)
+    assert cursor == 6
+    first = list(own)
+    whole = [task.example.uid for task in chosen(pool, range(13), seed=config.seed)]
+    assert first == [whole[0], whole[2], whole[4]]
+    # The other rank needs a third round.
+    assert sampled(1, [2, 2, 1], cursor) == 6 + 4 + 3 + 1
+    assert own[3:] == [whole[6], whole[8], whole[10]]
+    # A checkpoint of an earlier version.
+    assert sampled(2, [2, 1, 0], None) == 2 * 3 * 4 + 6
+
+
+@pytest.mark.parametrize(
+    ("missing", "ranks"), [([2, 2], [0, 1, 0, 1]), ([0, 3, 1], [1, 2, 1, 1]), ([0, 0], []), ([3], [0, 0, 0])]
+)
+def test_questions_go_in_turn_to_the_ranks_that_miss_some(missing: list[int], ranks: list[int]) -> None:
+    assert in_turn(missing) == ranks

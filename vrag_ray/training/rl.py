@@ -1,7 +1,8 @@
 """The reinforcement-learning loop: rollouts, rewards, an update, new weights for the engine; once more.
 
 Each Ray Train worker has a share of the questions, a vLLM engine of its own, and a copy of the model. A step depends on
-nothing but the configuration, its number and the weights: after a restart the same steps give the same weights.
+nothing but the configuration, its number, the weights, and the place in the order of questions, which dynamic sampling
+decides: after a restart the same steps give the same weights.
 """
 
 from __future__ import annotations
@@ -181,21 +182,27 @@ class Session:
 
     async def _sampled(self, step: int) -> Groups:
         """This rank's groups of a step. With dynamic sampling, groups of equal reward make room for other questions."""
-        config, ranks = self.config, self.worker.ranks
+        config, worker = self.config, self.worker
+        ranks = worker.ranks
         dynamic = config.recipe.dynamic_sampling
         count = config.rollout.questions
         rounds = 1 + (config.rollout.refill if dynamic else 0)
         tasks = self.environment.tasks(config.examples)
         share = len(ranks.share(range(count)))
-        windows = range(step * rounds, (step + 1) * rounds)
-        drawn = with_repeats(task for at in windows for task in chosen(tasks, count, seed=config.seed, step=at))
+        # A checkpoint of an earlier version has no cursor: its steps took as much of the order as they could need.
+        first = step * rounds * count if worker.cursor is None else worker.cursor
+        end = first
         sampled: Groups = []
-        for again in range(rounds):
-            own = ranks.share(drawn[again * count : (again + 1) * count])
-            groups = await self._run(own[: share - len(sampled)], config.rollout.group, f"{config.seed}/{step}")
-            sampled += [group for group in groups if not dynamic or _teaches(group)]
-            if len(sampled) >= share:
+        for _ in range(rounds):
+            turns = in_turn(ranks.gathered(share - len(sampled)))
+            if not turns:
                 break
+            drawn = with_repeats(chosen(tasks, range(first, end + len(turns)), seed=config.seed))[end - first :]
+            end += len(turns)
+            own = [task for task, rank in zip(drawn, turns, strict=True) if rank == ranks.rank]
+            groups = await self._run(own, config.rollout.group, f"{config.seed}/{step}")
+            sampled += [group for group in groups if not dynamic or _teaches(group)]
+        worker.cursor = end
         return sampled
 
     async def _run(self, tasks: Sequence[Task], group: int, seed: str) -> Groups:
@@ -204,6 +211,11 @@ class Session:
         return await rollouts(
             self.environment.context, self.backend, self.form, tasks, group=group, sampling=sampling, seed=seed
         )
+
+
+def in_turn(missing: Sequence[int]) -> list[int]:
+    """The ranks that take the next questions, in order, where each of them still has so many ``missing``."""
+    return [rank for number in range(max(missing)) for rank, left in enumerate(missing) if number < left]
 
 
 def _flat(groups: Groups) -> list[Trajectory]:

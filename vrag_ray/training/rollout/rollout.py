@@ -112,11 +112,10 @@ async def expert_runs(
     return await _all(context, tasks, group, recorder)
 
 
-def chosen(tasks: Sequence[Task], count: int, *, seed: int, step: int) -> list[Task]:
-    """``count`` tasks of step ``step`` (from 0). All are seen once, in a new order, before any comes again."""
+def chosen(tasks: Sequence[Task], places: range, *, seed: int) -> list[Task]:
+    """The tasks at ``places`` (from 0) of an endless order: all once, in a new order, before any comes again."""
     if not tasks:
         raise VragError("there are no questions to train on: the examples file is empty")
-    places = range(step * count, (step + 1) * count)
     epochs = {place // len(tasks) for place in places}
     orders = {epoch: order(len(tasks), f"{seed}/{epoch}") for epoch in epochs}
     return [tasks[orders[place // len(tasks)][place % len(tasks)]] for place in places]

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, ProcessorMixin
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Worker:
     """One process of a training run, ready for its next step.
 
-    ``source`` is the folder or hub id that the model's shape and tokenizer were read from.
+    ``source`` is the folder or hub id that the model's shape and tokenizer were read from. ``cursor`` is the place in
+    the order of questions at which the next step of reinforcement begins; None before the first step.
     """
 
     config: TrainConfig
@@ -38,6 +39,7 @@ class Worker:
     processor: ProcessorMixin
     optimizer: Optimizer
     ranks: Collectives
+    cursor: int | None = None
 
     @property
     def model(self) -> PreTrainedModel:
@@ -64,6 +66,7 @@ class Worker:
             "optimizer": self.optimizer.state(),
             "adapters": adapter_state(self.model),
             "rng": torch.get_rng_state(),
+            "cursor": self.cursor,
         }
         torch.save(state, folder / state_file(self.config, self.ranks))
         return True
@@ -130,7 +133,8 @@ def start_worker(
         if state is not None:
             optimizer.restore(state["optimizer"])
             torch.set_rng_state(state["rng"])
-    return Worker(config, source, scorer, processor, optimizer, ranks)
+    cursor = state.get("cursor") if state is not None else None
+    return Worker(config, source, scorer, processor, optimizer, ranks, cursor)
 
 
 def reference_of(worker: Worker, temperature: float) -> Reference:
