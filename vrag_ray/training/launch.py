@@ -24,6 +24,7 @@ C = TypeVar("C", bound=TrainConfig)
 OnLine = Callable[[str], None]
 OURS = f"{VragError.__module__.partition('.')[0]}."
 """How the last line of a traceback begins whose error is one of this package: its message names the remedy."""
+NOT_READ = "not read: model.path is a URI, whose tokenizer is there once a run has copied the model"
 SLOW_ON_A_GPU = (
     "notice: the model computes in float32, which a GPU does many times slower and with more memory than in bfloat16 "
     "(docs/results/gpu.md): `model.sharded: true` with `model.compute_dtype: bfloat16` does that with weights in "
@@ -88,7 +89,7 @@ def checked_sft(config: SFTConfig) -> tuple[SFTConfig, str]:
 
     placed = _placed_sft(config)
     if is_uri(placed.model.path):
-        return placed, "not read: model.path is a URI, whose tokenizer is there once a run has copied the model"
+        return placed, NOT_READ
     replies = replies_of(placed, placed.model.path)
     return placed, f"{replies}; the longest that are learnt have {max(call.tokens for call in replies.calls)} tokens"
 
@@ -107,13 +108,28 @@ def train_retriever(config: RetrieverConfig, on_line: OnLine) -> str:
     """The same for a retriever: contrastive training on pairs."""
     from vrag_ray.training.retriever.train import train_loop
 
+    return _fit(_placed_retriever(config), train_loop, on_line, RETRIEVER)
+
+
+def checked_retriever(config: RetrieverConfig) -> tuple[RetrieverConfig, str]:
+    """The same as ``checked_sft``, of pairs; pictures are looked for, not decoded."""
+    from vrag_ray.training.retriever.train import material
+
+    placed = _placed_retriever(config)
+    if is_uri(placed.model.path):
+        return placed, NOT_READ
+    with material(placed, placed.model.path) as (pairs, _, _, batches):
+        return placed, f"{pairs}; {batches.steps_an_epoch} steps an epoch"
+
+
+def _placed_retriever(config: RetrieverConfig) -> RetrieverConfig:
     _require("torch", "transformers", *_of_adapters(config))
     paths = {
         "pairs": input_place("pairs", config.pairs),
         "model": _with_model(config),
         "collection": _collection(config.collection, "collection") if config.collection is not None else None,
     }
-    return _fit(_with_storage(with_changes(config, paths), RETRIEVER), train_loop, on_line, RETRIEVER)
+    return _with_storage(with_changes(config, paths), RETRIEVER)
 
 
 def _with_storage(config: C, kind: str) -> C:

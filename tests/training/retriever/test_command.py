@@ -62,6 +62,22 @@ def test_a_run_goes_on_where_it_stopped_and_leaves_a_folder_that_transformers_lo
     assert vectors.shape[::2] == (2, 16)
 
 
+def test_a_check_reads_the_pairs_with_the_models_processor_and_starts_nothing(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "run.yaml"
+    path.write_text(yaml.safe_dump(config_for(tmp_path, model)))
+    written_pairs(tmp_path, 9)
+    assert main(["train", "retriever", "--config", str(path), "--check"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.rstrip().endswith("# 9 queries to learn from; 2 steps an epoch")
+    assert yaml.safe_load(shown)["pairs"] == str(tmp_path / "pairs.jsonl")
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "pairs.jsonl").write_text('{"query": "units by region"}')
+    assert main(["train", "retriever", "--config", str(path), "--check"]) == 1
+    assert "row 1: positive" in capsys.readouterr().err
+
+
 def test_what_is_missing_is_named_before_anything_starts(model: Path, tmp_path: Path):
     def refused(**values: object) -> str:
         config = RetrieverConfig.model_validate(config_for(tmp_path, model, **values))

@@ -37,16 +37,19 @@ def sft(config: ConfigFile, check: Check = False) -> None:
 
 
 @train.command()
-def retriever(config: ConfigFile) -> None:
+def retriever(config: ConfigFile, check: Check = False) -> None:
     """Train a retriever on pairs of a query and its relevant passage. A run of the same name is resumed.
 
     `model.path` is a retriever (ColQwen2, Qwen3-VL-Embedding) or a vision-language model to make one of.
     """
     from vrag_ray.training.config import load_training
-    from vrag_ray.training.launch import train_retriever
+    from vrag_ray.training.launch import checked_retriever, train_retriever
     from vrag_ray.training.retriever.config import RetrieverConfig
 
     run = load_training(config, RetrieverConfig)
+    if check:
+        _show(*checked_retriever(run))
+        return
     with ray_behind_terminal() as echo:
         echo(f"trained retriever: {train_retriever(run, echo)}")
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from vrag_ray.training.retriever.batches import Batches
 from vrag_ray.training.retriever.config import RetrieverConfig
 from vrag_ray.training.retriever.contents import ContentReader
 from vrag_ray.training.retriever.model import load_processor
-from vrag_ray.training.retriever.pairs import read_pairs
+from vrag_ray.training.retriever.pairs import Pairs, read_pairs
 from vrag_ray.training.retriever.recipe import spec_of
 from vrag_ray.training.retriever.step import step
 from vrag_ray.training.retriever.worker import RetrieverWorker, start_worker
 from vrag_ray.training.run.storage import RunStorage, local_copy
 from vrag_ray.training.trainer.step_timer import StepTimer
+
+if TYPE_CHECKING:
+    from transformers import ProcessorMixin
 
 LOGGED_EVERY = 10
 
@@ -22,21 +27,28 @@ LOGGED_EVERY = 10
 def train_loop(values: Mapping[str, object]) -> None:
     """What Ray Train runs in each worker; ``values`` are those of a ``RetrieverConfig``."""
     config = RetrieverConfig.model_validate(values)
-    with local_copy(config.model.path) as source, local_copy(config.pairs) as pairs:
-        training_pairs = read_pairs(pairs, collection=config.collection is not None)
-        processor = load_processor(config, str(source), given=config.model.path)
-        with ContentReader(spec_of(processor, config, str(source)), config.collection) as reader:
-            reader.check(training_pairs.pairs)
+    with local_copy(config.model.path) as source, material(config, str(source)) as (pairs, processor, reader, batches):
+        steps = config.steps or config.epochs * batches.steps_an_epoch
+        worker = start_worker(config, str(source), processor, steps)
+        _train(worker, batches, steps, str(pairs), reader)
+
+
+@contextmanager
+def material(config: RetrieverConfig, source: str) -> Iterator[tuple[Pairs, ProcessorMixin, ContentReader, Batches]]:
+    """What is learnt, and what reads it for the model at ``source``. Raises VragError for what cannot be used."""
+    with local_copy(config.pairs) as file:
+        pairs = read_pairs(file, collection=config.collection is not None)
+        processor = load_processor(config, source, given=config.model.path)
+        with ContentReader(spec_of(processor, config, source), config.collection) as reader:
+            reader.check(pairs.pairs)
             batches = Batches(
-                training_pairs.pairs,
+                pairs.pairs,
                 batch=config.batch,
                 queries=config.queries,
                 hard_negatives=config.hard_negatives,
                 seed=config.seed,
             )
-            steps = config.steps or config.epochs * batches.steps_an_epoch
-            worker = start_worker(config, str(source), processor, steps)
-            _train(worker, batches, steps, str(training_pairs), reader)
+            yield pairs, processor, reader, batches
 
 
 def _train(worker: RetrieverWorker, batches: Batches, steps: int, description: str, reader: ContentReader) -> None:
