@@ -21,9 +21,8 @@ from vrag_ray.agent.chat import Message, Role
 from vrag_ray.agent.events import storable
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.index.storage.files import CollectionFiles
-from vrag_ray.questions.judge_endpoint import SHOWN_CHARS, JudgeEndpoint, JudgeError
+from vrag_ray.questions.judge_endpoint import SHOWN_CHARS, JudgeEndpoint, JudgeError, patient_once, unreachable
 from vrag_ray.types import VragError
-from vrag_ray.types.copies import with_changes
 
 logger = logging.getLogger(__name__)
 _TASK = (
@@ -138,20 +137,14 @@ def _messages(question: str, references: Sequence[str], answer: str) -> tuple[Me
 
 
 async def check_judge(endpoint: OpenAiConfig, setting: str) -> str:
-    """Have the model at ``endpoint`` judge an answer, before there is a run that needs it; a line for people.
-
-    Raises JudgeError, with the remedy, in seconds where nothing is there. ``setting`` is what names the endpoint.
-    """
-    async with aclosing(Judge(with_changes(endpoint, {"retries": min(endpoint.retries, 1)}))) as judge:
+    """As ``check_endpoint``, by a verdict."""
+    async with aclosing(Judge(patient_once(endpoint))) as judge:
         try:
             await judge.verdict("How many sides has a triangle?", ("3",), "3")
         except MalformedVerdictError:
             raise
         except JudgeError as error:
-            raise JudgeError(
-                f"{error}. Start the endpoint, or correct {setting}.base_url, {setting}.model or the key in the "
-                f"environment variable {endpoint.api_key_env}"
-            ) from error
+            raise unreachable(error, endpoint, setting) from error
     return f"the judge {endpoint.model} at {endpoint.base_url} gives verdicts"
 
 

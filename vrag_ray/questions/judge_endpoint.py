@@ -6,14 +6,16 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from vrag_ray.agent.chat import Message
+from vrag_ray.agent.chat import Message, Role
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.policies.llm.endpoint_quirks import Refusal, SentFields, server_at
 from vrag_ray.policies.llm.openai_api import NO_KEY, wire_messages
 from vrag_ray.policies.llm.reply_reader import EndpointError, NoChatCompletionError, ReplyReader, UnfinishedError
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.loopback import direct_mounts
 
 if TYPE_CHECKING:
@@ -34,12 +36,14 @@ class JudgeError(VragError):
 class JudgeEndpoint:
     """``concurrency`` requests on the wire. Belongs to one event loop.
 
-    ``calls`` are requested replies; ``retries`` requests made again because one was refused for the moment or got lost.
+    ``role`` is what the model is called in messages. ``calls`` are requested replies; ``retries`` requests made again
+    because one was refused for the moment or got lost.
     """
 
-    def __init__(self, endpoint: OpenAiConfig, *, concurrency: int) -> None:
+    def __init__(self, endpoint: OpenAiConfig, *, concurrency: int, role: str = "judge") -> None:
         import openai
 
+        self._role = role
         self._endpoint = endpoint
         self._fields = SentFields(endpoint.model)
         self._room = asyncio.Semaphore(concurrency)
@@ -79,7 +83,7 @@ class JudgeEndpoint:
         except openai.OpenAIError as error:
             reason = " ".join(str(error).split())[:SHOWN_CHARS]
             raise JudgeError(
-                f"judge {self._endpoint.model} at {self._endpoint.base_url} cannot be called "
+                f"{self._role} {self._endpoint.model} at {self._endpoint.base_url} cannot be called "
                 f"({type(error).__name__}): {reason}"
             ) from error
         reader = ReplyReader()
@@ -87,9 +91,9 @@ class JudgeEndpoint:
             # The pieces are all in the completion.
             _ = [*reader.feed(body.encode()), *reader.end()]
         except (EndpointError, NoChatCompletionError, UnfinishedError) as error:
-            logger.warning("judge %s replied with something else than a chat completion: %s", self.model, error)
+            logger.warning("%s %s replied with no chat completion: %s", self._role, self.model, error)
             return ""
-        whole = reader.completion(f"judge {self.model}", ())
+        whole = reader.completion(f"{self._role} {self.model}", ())
         return "" if whole.finish == "length" else whole.text
 
     async def _posted(self, request: Mapping[str, object]) -> str:
@@ -104,7 +108,7 @@ class JudgeEndpoint:
                 refusal = Refusal.of(error.status_code, error.response.text)
                 if self._fields.learn(refusal, body) is None:
                     raise
-                logger.warning("judge %s refuses a field: %s", self.model, refusal.words)
+                logger.warning("%s %s refuses a field: %s", self._role, self.model, refusal.words)
 
     def body(self, messages: Sequence[Message]) -> dict[str, object]:
         """Of the request, sampling included: what a reply is known by."""
@@ -123,3 +127,29 @@ class JudgeEndpoint:
 
     async def _sent(self, request: Request) -> None:  # noqa: ARG002  the signature is httpx2's
         self._requests += 1
+
+
+async def check_endpoint(endpoint: OpenAiConfig, setting: str) -> str:
+    """Have the model at ``endpoint`` reply once, before there is a run that needs it; a line for people.
+
+    Raises JudgeError, with the remedy, in seconds where nothing is there. ``setting`` is what names the endpoint.
+    """
+    async with aclosing(JudgeEndpoint(patient_once(endpoint), concurrency=1, role=setting)) as replies:
+        try:
+            await replies.reply((Message.of(Role.USER, "Reply with the word ready."),))
+        except JudgeError as error:
+            raise unreachable(error, endpoint, setting) from error
+    return f"the {setting} {endpoint.model} at {endpoint.base_url} replies"
+
+
+def patient_once(endpoint: OpenAiConfig) -> OpenAiConfig:
+    """With no more than one further request for each."""
+    return with_changes(endpoint, {"retries": min(endpoint.retries, 1)})
+
+
+def unreachable(error: JudgeError, endpoint: OpenAiConfig, setting: str) -> JudgeError:
+    """``error`` with its remedy."""
+    return JudgeError(
+        f"{error}. Start the endpoint, or correct {setting}.base_url, {setting}.model or the key in the environment "
+        f"variable {endpoint.api_key_env}"
+    )

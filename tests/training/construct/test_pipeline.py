@@ -26,7 +26,7 @@ from tests.support.patience import HANGS_AFTER_S
 from tests.support.train_double import TrainDouble
 from vrag_ray.agent.events import CropEvent
 from vrag_ray.agent.protocols.tags import TagsProtocol
-from vrag_ray.cli.main import make_app
+from vrag_ray.cli.main import main, make_app
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.questions.examples import Example, GoldPage
 from vrag_ray.questions.files import load_examples, save_examples
@@ -217,6 +217,32 @@ def test_an_unknown_scorer_is_refused_before_the_first_request(tmp_path: Path) -
         with pytest.raises(VragError, match=r"no\.such does not import"):
             at.run("right")
         assert at.experts.requests == []
+
+
+def test_a_check_calls_the_gateway_and_each_endpoint_once_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.yaml"
+    command = ["train", "construct", "--config", str(path)]
+    with scene(tmp_path, Minds()) as at:
+        save_examples(at.config.examples, [example("right"), example("wrong")])
+        path.write_text(yaml.safe_dump(at.config.model_dump(mode="json")))
+        assert main([*command, "--check"]) == 0
+        shown = capsys.readouterr().out
+        assert "# 2 questions, 0 of them finished; " in shown
+        assert f"the planner {PLANNER} at {at.experts.base_url} replies" in shown
+        assert f"the grounding {GROUNDER} at {at.experts.base_url} replies" in shown
+        assert f"the judge judge at {at.judge.base_url} gives verdicts" in shown
+        assert (len(at.experts.requests), len(at.judge.requests)) == (2, 1)
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["config.yaml", "examples.jsonl"]
+        assert main(command) == 2
+        assert "--export" in capsys.readouterr().err
+        gone = at.config.model_dump(mode="json") | {"grounding": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}}
+        path.write_text(yaml.safe_dump(gone))
+        assert main([*command, "--check"]) == 1
+        shown = " ".join(capsys.readouterr().err.split())
+        assert "grounding m at http://127.0.0.1:9/v1 cannot be called" in shown
+        assert "correct grounding.base_url" in shown
 
 
 def test_the_job_constructs_and_exports_what_vrag_train_sft_reads(

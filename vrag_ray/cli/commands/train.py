@@ -86,8 +86,9 @@ def rl(config: ConfigFile, check: Check = False) -> None:
 def construct(
     config: ConfigFile,
     export: Annotated[
-        Path, typer.Option("--export", file_okay=False, help="Folder for the balanced mix, which `sft` reads.")
-    ],
+        Path | None, typer.Option("--export", file_okay=False, help="Folder for the balanced mix, which `sft` reads.")
+    ] = None,
+    check: Check = False,
 ) -> None:
     """Build training data: a planner and a grounding expert answer; well-formed runs that are judged right stay.
 
@@ -97,11 +98,16 @@ def construct(
     from vrag_ray.questions.files import load_examples
     from vrag_ray.training.config import load_training
     from vrag_ray.training.construct.config import ConstructConfig
-    from vrag_ray.training.construct.pipeline import Outcome
+    from vrag_ray.training.construct.pipeline import Outcome, checked
     from vrag_ray.training.construct.pipeline import construct as run_construct
     from vrag_ray.training.construct.store import ConstructStore, export_sharegpt
 
     settings = load_training(config, ConstructConfig)
+    if check:
+        _show(settings, checked(load_examples(settings.examples), settings))
+        return
+    if export is None:
+        raise typer.BadParameter("give the folder for the balanced mix, which `sft` reads", param_hint="--export")
     refuse_lost_output("output", settings.output)
     refuse_lost_output("--export", str(export))
     examples = load_examples(settings.examples)

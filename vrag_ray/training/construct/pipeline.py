@@ -30,12 +30,13 @@ from vrag_ray.policies.llm.prompt_limits import ModelLimits
 from vrag_ray.policies.registry import wire_protocol
 from vrag_ray.questions.examples import Example
 from vrag_ray.questions.gold_places import GoldPlace, gold_places
-from vrag_ray.questions.judge import Judge, MalformedVerdictError
+from vrag_ray.questions.judge import Judge, MalformedVerdictError, check_judge
+from vrag_ray.questions.judge_endpoint import check_endpoint
 from vrag_ray.training.construct.config import ConstructConfig
 from vrag_ray.training.construct.experts import TwoExperts
 from vrag_ray.training.construct.filters import refusal
 from vrag_ray.training.construct.store import Constructed, ConstructStore
-from vrag_ray.training.rewards.grader import Grader
+from vrag_ray.training.rewards.grader import AnswerScorer, Grader
 from vrag_ray.types import VragError
 from vrag_ray.types.copies import with_changes
 
@@ -107,9 +108,32 @@ def construct(
     return ConstructReport(stored, len(finished), dict(refused.most_common()), failed)
 
 
+def checked(examples: Sequence[Example], config: ConstructConfig) -> str:
+    """What there is to run, in a line; calls the gateway and each endpoint once, and starts and writes nothing.
+
+    Raises VragError for what cannot work.
+    """
+    _grader(config)
+    with _gateway(config) as client:
+        documents = client.documents(limit=1).total
+    if config.limits.min_box_recall:
+        _gold(examples, config)
+    finished = len(ConstructStore(config.output).finished(example.uid for example in examples))
+    found = [f"{len(examples)} questions, {finished} of them finished", f"{documents} documents to search"]
+    found += [asyncio.run(check_endpoint(config.planner, "planner"))]
+    found += [asyncio.run(check_endpoint(config.grounding, "grounding"))]
+    if config.scorer == AnswerScorer.JUDGE and config.judge is not None:
+        found += [asyncio.run(check_judge(config.judge, "judge"))]
+    return "; ".join(found)
+
+
+def _gateway(config: ConstructConfig) -> Client:
+    return Client(config.gateway, api_key=os.environ.get(config.gateway_key_env) or None)
+
+
 def _gold(examples: Sequence[Example], config: ConstructConfig) -> dict[str, tuple[GoldPlace, ...]]:
     """By uid. Raises VragError as ``gold_places``, and where no example has a gold box to demand."""
-    with Client(config.gateway, api_key=os.environ.get(config.gateway_key_env) or None) as client:
+    with _gateway(config) as client:
         gold = gold_places(examples, client.every_document())
     if all(place.box is None for places in gold.values() for place in places):
         raise VragError(
