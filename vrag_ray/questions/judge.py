@@ -21,7 +21,7 @@ from vrag_ray.agent.chat import Message, Role
 from vrag_ray.agent.events import storable
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.index.storage.files import CollectionFiles
-from vrag_ray.questions.judge_endpoint import SHOWN_CHARS, JudgeEndpoint, JudgeError, patient_once, unreachable
+from vrag_ray.questions.judge_endpoint import SHOWN_CHARS, JudgeEndpoint, JudgeError, unreachable, with_one_retry
 from vrag_ray.types import VragError
 
 logger = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ def _messages(question: str, references: Sequence[str], answer: str) -> tuple[Me
 
 async def check_judge(endpoint: OpenAiConfig, setting: str) -> str:
     """As ``check_endpoint``, by a verdict."""
-    async with aclosing(Judge(patient_once(endpoint))) as judge:
+    async with aclosing(Judge(with_one_retry(endpoint))) as judge:
         try:
             await judge.verdict("How many sides has a triangle?", ("3",), "3")
         except MalformedVerdictError:

@@ -134,7 +134,7 @@ async def check_endpoint(endpoint: OpenAiConfig, setting: str) -> str:
 
     Raises JudgeError, with the remedy, in seconds where nothing is there. ``setting`` is what names the endpoint.
     """
-    async with aclosing(JudgeEndpoint(patient_once(endpoint), concurrency=1, role=setting)) as replies:
+    async with aclosing(JudgeEndpoint(with_one_retry(endpoint), concurrency=1, role=setting)) as replies:
         try:
             await replies.reply((Message.of(Role.USER, "Reply with the word ready."),))
         except JudgeError as error:
@@ -142,8 +142,8 @@ async def check_endpoint(endpoint: OpenAiConfig, setting: str) -> str:
     return f"the {setting} {endpoint.model} at {endpoint.base_url} replies"
 
 
-def patient_once(endpoint: OpenAiConfig) -> OpenAiConfig:
-    """With no more than one further request for each."""
+def with_one_retry(endpoint: OpenAiConfig) -> OpenAiConfig:
+    """``endpoint`` with at most one further attempt a request."""
     return with_changes(endpoint, {"retries": min(endpoint.retries, 1)})
 
 

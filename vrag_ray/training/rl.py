@@ -214,7 +214,7 @@ class Session:
 
 
 def in_turn(missing: Sequence[int]) -> list[int]:
-    """The ranks that take the next questions, in order, where each of them still has so many ``missing``."""
+    """The ranks that take the next questions, in order; ``missing`` is the number that each of them still needs."""
     return [rank for number in range(max(missing)) for rank, left in enumerate(missing) if number < left]
 
 
