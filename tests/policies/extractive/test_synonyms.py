@@ -34,6 +34,7 @@ def best_match(question: str, text: str, title: str = "notes") -> Match:
         ("How many children does the kindergarten look after?", "The kindergarten looks after 23 kids.", "23 kids"),
         ("How many employees does the brewery have?", "The brewery has 5 lorries and a staff of 77.", "77"),
         ("How many kilometres is the crossing?", "The crossing takes 25 minutes for 11 km.", "11 km"),
+        ("When was Ilse Dorn born?", "Ilse Dorn, date of birth 7 June 1986", "7 June 1986"),
         ("What is the length of the hall?", "The hall measures 64 m and holds 300 people.", "64 m"),
         ("What is the price of a shower?", "A shower lasts 5 minutes. A shower takes € 1.50.", "1.50"),
     ],

@@ -166,6 +166,7 @@ SYNONYMS = (
     "manufacturer maker make",
     "shop store",
     "broken defective",
+    "born birth",
     "required necessary needed",
     "permitted allowed",
     "forbidden prohibited",
