@@ -1047,6 +1047,24 @@ def test_the_heading_with_the_words_of_the_question_answers_with_what_stands_bel
     assert best.quote == "Our club builds 55 boats."
 
 
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("When is the next meeting?", "9 May 2025"),
+        ("How much is half board?", "€42"),
+        ("Who funded the boathouse?", "Nixie Foundation"),
+        ("How many boats does Nixie Rowing have?", ""),
+        ("Who is in the programme?", ""),
+    ],
+)
+def test_a_fact_below_a_heading_answers_but_no_heading_and_none_below_the_title(question: str, answer: str) -> None:
+    text = "Nixie Rowing\n\nThe fleet grew by 7.2 per cent.\n\nNext meeting\n\n9 May 2025, same place.\n\n"
+    text += "Programme\n\nPaul Okafor Hall\n\nDoors open early.\n\n"
+    text += "Half board\n\n€42 in all.\n\nBoathouse funded by\n\nNixie Foundation, in two payments."
+    found = [match.answer for match in matches_in(question, text, "Nixie Rowing") if match.coverage >= 0.5]
+    assert found[:1] == ([answer] if answer else [])
+
+
 def test_the_title_does_not_answer_with_the_words_of_the_question() -> None:
     text = "Storm radio Nixie: functions and care\n\nBefore use\n\nKeep it dry. The functions are alarm and torch."
     best = matches_in("Which functions does the storm radio have?", text, "Storm radio Nixie: functions and care")[0]

@@ -252,7 +252,8 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
         holding |= {place for place, span in enumerate(spans) if shortest_answer(part, span.text)}
     numbers = {term.stem for term in part.terms} if all(term.is_numbered for term in part.terms) else set()
     answered = {place + 1: place for place in holding if _is_answered_below(spans, place, part)}
-    for place in sorted(holding | answered.keys()):
+    headed = {place + 1 for place in holding if _is_fact_below(page, place, part, surroundings.title)}
+    for place in sorted(holding | answered.keys() | headed):
         span, heading = spans[place], headings[place]
         caption = captions[place] if place < len(captions) else None
         items = _items(part, spans, place) if caption is None else ()
@@ -511,6 +512,14 @@ def _is_answered_below(spans: Sequence[Span], place: int, part: Part) -> bool:
     if part.wants_passage or place + 1 >= len(spans) or not _is_question(spans[place].text):
         return False
     return not _is_question(spans[place + 1].text)
+
+
+def _is_fact_below(page: _Page, place: int, part: Part, title: frozenset[str]) -> bool:
+    """Whether the span is a heading, not the title of the document, and the line below it has what is looked for."""
+    spans, kinds = page.parts.spans, (AnswerKind.NUMBER, AnswerKind.DATE, AnswerKind.NAME)
+    if part.kind not in kinds or page.parts.headings[place + 1 : place + 2] != (place,) or spans[place].stems <= title:
+        return False
+    return not spans[place + 1].is_heading and bool(_shortest(part, spans[place + 1].text))
 
 
 def _may_answer(span: Span, part: Part) -> bool:
