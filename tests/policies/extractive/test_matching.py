@@ -1065,6 +1065,15 @@ def test_a_fact_below_a_heading_answers_but_no_heading_and_none_below_the_title(
     assert found[:1] == ([answer] if answer else [])
 
 
+@pytest.mark.parametrize(
+    ("question", "answers_it"), [("What is the deposit?", True), ("What is the deposit for the boiler?", False)]
+)
+def test_the_attribute_of_another_thing_is_no_answer(question: str, answers_it: bool) -> None:
+    line = "The tenant pays a deposit of 1,780 euros."
+    text = f"{line}\n\nRent is due in May.\n\nThe boiler is in the hall."
+    assert any(m.quote == line and m.coverage >= 0.5 for m in matches_in(question, text)) == answers_it
+
+
 def test_the_title_does_not_answer_with_the_words_of_the_question() -> None:
     text = "Storm radio Nixie: functions and care\n\nBefore use\n\nKeep it dry. The functions are alarm and torch."
     best = matches_in("Which functions does the storm radio have?", text, "Storm radio Nixie: functions and care")[0]

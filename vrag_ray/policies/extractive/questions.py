@@ -378,7 +378,7 @@ def part_of(text: str, *, in_moment: bool = False) -> Part:
         measure=measure,
         quantities=_quantities(text),
         is_count=kind is AnswerKind.NUMBER and _is_count(text),
-        sought=sought(text, subject) if measure or kind in (AnswerKind.NUMBER, AnswerKind.NAME) else (),
+        sought=sought(text, subject),
     )
 
 
