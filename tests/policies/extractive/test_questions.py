@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vrag_ray.policies.extractive.courtesy import without_courtesy
 from vrag_ray.policies.extractive.follow_ups import standalone
 from vrag_ray.policies.extractive.lexicon import stem, terms, tokens
-from vrag_ray.policies.extractive.questions import AnswerKind, parts
+from vrag_ray.policies.extractive.questions import AnswerKind, is_negated, part_of, parts
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,37 @@ def test_a_question_of_a_conversation_reads_on_its_own(earlier: list[str], quest
     assert standalone(question, earlier) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("The fog lifted over Harwick", "the fog lifted over harwick"),
+        ("When the fog lifted, the boats left.", "when the fog lifted the boats left"),
+        # These are questions, or words to search for.
+        ("Opening hours", ""),
+        ("When the fog lifted over Harwick", ""),
+        ("The fog lifted over Harwick?", ""),
+    ],
+)
+def test_a_sentence_of_a_page_is_whole_and_no_question(text: str, sentence: str) -> None:
+    assert part_of(text).sentence == sentence
+
+
+def test_a_sentence_about_a_telephone_number_is_not_for_it() -> None:
+    assert part_of("Anna Berg changed her telephone number in 2021").kind is AnswerKind.STATEMENT
+
+
+@pytest.mark.parametrize(
+    "text", ["Rooms 3 and 4 have no lift.", "Rooms without a lift: 3", "Room 3 doesn't have a lift."]
+)
+def test_a_sentence_says_that_something_is_not_so(text: str) -> None:
+    assert is_negated(text)
+
+
+def test_a_time_beside_a_moment_of_a_video_is_a_moment_too() -> None:
+    text = "Who raises the mast in the video and when is it lowered?"
+    assert [part.kind for part in parts(text, limit=3)] == [AnswerKind.NAME, AnswerKind.MOMENT]
+
+
 def test_a_question_of_too_many_parts_stays_whole() -> None:
     question = "Who? What boat? Which mast? When sold?"
     assert [part.text for part in parts(question, limit=3)] == [question]
@@ -164,6 +195,7 @@ def test_a_wish_for_a_form_of_the_answer_is_no_question(question: str, expected:
         ("Who founded it?", AnswerKind.NAME),
         ("When in the video is the mast raised?", AnswerKind.MOMENT),
         ("At what time does the clip show the crane?", AnswerKind.MOMENT),
+        ("Which second of it shows the crane?", AnswerKind.MOMENT),
         ("At what time does the shop open?", AnswerKind.DATE),
         ("Why is oak oiled?", AnswerKind.STATEMENT),
         ("Wie viele Boote liegen im Hafen?", AnswerKind.NUMBER),

@@ -14,7 +14,6 @@ from vrag_ray.policies.extractive.lexicon import (
     NUMBERED_NAMES,
     QUESTION_WORDS,
     Term,
-    is_informative,
     phrases,
     quantities,
     stem,
@@ -85,7 +84,7 @@ class Part:
     @property
     def is_for_a_list(self) -> bool:
         """Whether several things answer it: "Which ports …", "List the …"."""
-        return self.kind is AnswerKind.STATEMENT and _SEVERAL.match(self.text) is not None
+        return _SEVERAL.match(self.text) is not None
 
     @property
     def is_negated(self) -> bool:
@@ -110,9 +109,8 @@ class Part:
         """The same in other words: informative words only, most specific first."""
         ordered = sorted(self.terms, key=lambda term: not term.specific)
         held = {token for phrase in self.phrases for token in tokens(phrase)}
-        about = self.about.casefold().split()
         words = [*self.phrases, *(term.surface for term in ordered if term.surface not in held)]
-        return " ".join([*words, *(word for word in about if word not in words and is_informative(word))])
+        return " ".join([*words, self.about.casefold()]).rstrip()
 
 
 _ASK = rf"(?:{QUESTION_WORDS}|is|are|was|were|did|does|do|can|in which|at what|at which)"
@@ -345,11 +343,11 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
         sides = {whole: (whole, "")}
     moment = bool(_MOMENT.search(whole))
     divided = [
-        replace(part_of(text, in_moment=moment), undivided=clause if joined else "", joined=joined)
+        replace(part_of(text, in_moment=moment), undivided=clause, joined=joined)
         for text, (clause, joined) in sides.items()
     ]
     divided[1:] = [
-        replace(part, about=subject_of(before.text)) if is_follow_up(part.text) and not part.wants_passage else part
+        replace(part, about=subject_of(before.text)) if is_follow_up(part.text) else part
         for before, part in pairwise(divided)
     ]
     distinct = {part.other_query: part for part in reversed(divided)}
@@ -377,7 +375,7 @@ def part_of(text: str, *, in_moment: bool = False) -> Part:
         sentence=_sentence(text),
         measure=measure,
         quantities=_quantities(text),
-        is_count=kind is AnswerKind.NUMBER and _is_count(text),
+        is_count=_is_count(text),
         sought=sought(text, subject),
     )
 
