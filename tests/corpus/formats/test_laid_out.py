@@ -164,6 +164,10 @@ def test_a_long_line_of_set_text_is_not_cut_at_the_edge_of_the_page(sandbox, put
          "<div class=f><span>a</span><b>c</b></div>", ["a c"]),
         ('<div style="color:red;display:inline-grid"><span>a</span><span>c</span></div>', ["a c"]),
         ("<p><span>a</span><span>c</span></p>", ["ac"]),
+        ("<style>.f{display:flex}.b{display:-webkit-box}</style><div class=f><span>a</span><span>b</span></div>"
+         "<div class=f><span>c</span></div><p class=b>d</p><p class=b>e</p>f", ["a b", "c", "d", "e", "f"]),
+        ("<p style='display:flow-root'>a</p><p style=\"color:red;display: grid\">b</p><p>c</p>", ["a", "b", "c"]),
+        ("<p>a<span style='display:inline-flex'>b</span>c</p>", ["abc"]),
     ],
 )  # fmt: skip
 def test_controls_and_the_children_of_flex_containers_stay_apart(sandbox, put, no_ocr, page, lines):

@@ -208,6 +208,7 @@ def test_controls_and_centred_lines_of_a_web_page_are_apart_from_their_neighbour
     "how",
     [
         "hidden",
+        'popover="auto"',
         'style="height:0; overflow:hidden"',
         'style="display:none"',
         "style='font-size: 0 !important'",

@@ -260,6 +260,8 @@ SIDE_BY_SIDE = f"<table><tr {{row}}><td {{cell}}>{2 * f'<p>{SECRET}</p>'}<td {{c
                 "filter:blur(2px) opacity(0%)",
                 "content-visibility:hidden",
                 "position:fixed;transform:translateX(-9999px)",
+                "opacity:.001",
+                "opacity: 1%",
             )
         ),
         ("<style>.x { clip-path: inset(100%) }</style>", f'<p class="x">{SECRET}</p>'),
@@ -267,6 +269,7 @@ SIDE_BY_SIDE = f"<table><tr {{row}}><td {{cell}}>{2 * f'<p>{SECRET}</p>'}<td {{c
         ("", f"<video><p>{SECRET}</p></video><canvas>{SECRET}</canvas><meter value=3 max=5>{SECRET}</meter>"),
         ("", f"<datalist><option>{SECRET}</datalist>"),
         ("", f"<dialog id=open><p>{SECRET}</p></dialog>"),
+        ("", f"<div popover id=menu><p>{SECRET}</p></div>"),
         ("", f'<div style="overflow:hidden; max-height: 0px">{SECRET}</div>'),
         ("", SIDE_BY_SIDE.format(cell='style="font-size:0"', row="")),
         ("", SIDE_BY_SIDE.format(cell='style="visibility:hidden"', row="")),
@@ -286,6 +289,7 @@ def test_what_styles_hide_of_a_web_page_is_left_out(tmp_path: Path, head: str, b
     [
         ("", '<div style="font-size:0"><p style="font-size:14px">{}</p></div>'),
         ("", '<div class="a hidden b">{}</div>'),
+        ("", '<button popovertarget="menu">{}</button>'),
         ("", '<div style="font-size: 1px; line-height:0"><span style="font:14px/2 serif">{}</span></div>'),
         ("<style>.row{font-size:0}.col{font-size:1rem}</style>", '<div class="row"><p class="col">{}</p></div>'),
         ("<style>body{visibility:hidden}.a{visibility:visible}</style>", '<p class="a">{}</p>'),
@@ -303,6 +307,8 @@ def test_what_shows_itself_in_what_is_hidden_is_read(tmp_path: Path, head: str, 
     [
         "font-size:0.8em",
         "opacity:0.05",
+        "opacity:.3",
+        "opacity:20%",
         "font-size:10px",
         "left:-5px",
         "display:flex",

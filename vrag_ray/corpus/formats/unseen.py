@@ -59,7 +59,10 @@ _NOTHING = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_NO_OPACITY = re.compile(r"(?:^|[;\s])opacity\s*:\s*0*\.?0+%?\s*(?:!|;|$)", re.IGNORECASE)
+_NO_OPACITY = re.compile(
+    r"(?:^|[;\s])opacity\s*:\s*(?:0*\.?0+%?|0*\.0[012]\d*|0*[012](?:\.\d+)?%)\s*(?:!|;|$)", re.IGNORECASE
+)
+"""Less than 3 %, which nobody sees."""
 _NO_AREA = re.compile(
     rf"""(?:^|[;\s])(?:
         (?:-webkit-)?transform\s*:[^;]*\bscale(?:
@@ -108,7 +111,9 @@ _LAST_OF_SELECTOR = re.compile(r"([\w-]*)((?:\.[\w-]+)*)\s*$")
 TAG = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s+[^\s=>/<]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]+))?)*)\s*(/?)>")
 STYLE_VALUE = re.compile(r"\bstyle\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
-_HIDDEN = re.compile(r"\shidden(?=[\s=]|$)", re.IGNORECASE)
+UNSEEN_ATTRIBUTES = frozenset(("hidden", "popover"))
+"""A popover is closed until a script or a button opens it."""
+_HIDDEN = re.compile(rf"\s(?:{'|'.join(sorted(UNSEEN_ATTRIBUTES))})(?=[\s=]|$)", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"\b(display|visibility)\s*=\s*[\"']\s*(none|hidden|collapse)\s*[\"']", re.IGNORECASE)
 SHEET = re.compile(r"(<style\b[^>]*>)(.*?)(</style>)", re.IGNORECASE | re.DOTALL)
 BLOCK = re.compile(r"\{([^{}]*)\}")

@@ -1,5 +1,6 @@
 """Web pages whose neighbours stay apart: a browser puts room between controls, and between the children of a flex or
-grid container. MuPDF knows neither and joins their words, as it does those of cells without a padding."""
+grid container. MuPDF knows neither and joins their words, as it does those of cells without a padding. It takes what
+it does not know for a part of the line, so that whole containers would follow each other on one."""
 
 from __future__ import annotations
 
@@ -13,8 +14,12 @@ _IN_LINES = ("a", "abbr", "b", "cite", "code", "em", "i", "label", "q", "small",
 _ON_LINES = ("center", "details", "legend", "summary")
 _MARK = "data-apart"
 _LAYS_OUT = re.compile(r"(?:^|[;\s])display\s*:\s*(?:inline-)?(?:flex|grid)\b", re.IGNORECASE)
+_OWN_LINES = re.compile(
+    r"((?:^|(?<=[;\s{\"']))display\s*:\s*)(?:flex|grid|flow-root|contents|-webkit-box)\b(?!-)", re.IGNORECASE
+)
 _CELL = re.compile(r"(?:(?<=[;\s{\"'])|^)display\s*:\s*table-cell\b", re.IGNORECASE)
 _CELL_APART = r"padding-right:8px;\g<0>"
+_AS_BLOCK = r"\1block"
 _BLANK = '{content:" "}'
 
 
@@ -32,16 +37,18 @@ GAPS = (
 
 def with_gaps(html: str) -> str:
     """``html`` with a blank before each child of a flex or grid container that has no line of its own, and room behind
-    each cell of elements that are no table."""
-    if not any(layout in html for layout in ("flex", "grid", "table-cell")):
+    each cell of elements that are no table; containers have lines of their own."""
+    if _OWN_LINES.search(html) is None and not any(layout in html for layout in ("flex", "grid", "table-cell")):
         return html
 
     def marked(match: re.Match[str]) -> str:
         style = STYLE_VALUE.search(match[2])
         stated = (style[1] or style[2] or "") if style is not None else ""
-        if style is not None and _CELL.search(stated):
-            return match[0].replace(style[0], _CELL.sub(_CELL_APART, style[0]), 1)
-        return f'<{match[1]} {_MARK}="1"{match[2]}{match[3]}>' if _LAYS_OUT.search(stated) else match[0]
+        if style is None:
+            return match[0]
+        drawn = match[2].replace(style[0], _OWN_LINES.sub(_AS_BLOCK, _CELL.sub(_CELL_APART, style[0])), 1)
+        mark = f' {_MARK}="1"' if _LAYS_OUT.search(stated) else ""
+        return f"<{match[1]}{mark}{drawn}{match[3]}>"
 
     def with_rules(match: re.Match[str]) -> str:
         sheet, rules, end = _CELL.sub(_CELL_APART, match[2]), list[str](), 0
@@ -50,6 +57,6 @@ def with_gaps(html: str) -> str:
                 selectors = sheet[end : block.start()].rpartition("{")[2].rpartition("}")[2].rpartition(";")[2]
                 rules += [_apart(selector.strip()) for selector in selectors.split(",") if selector.strip()]
             end = block.end()
-        return match[1] + sheet + "".join(rules) + match[3]
+        return match[1] + _OWN_LINES.sub(_AS_BLOCK, sheet) + "".join(rules) + match[3]
 
     return SHEET.sub(with_rules, TAG.sub(marked, html))

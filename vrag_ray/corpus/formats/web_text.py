@@ -8,7 +8,15 @@ from html.parser import HTMLParser
 from types import MappingProxyType
 
 from vrag_ray.corpus.formats.symbol_fonts import with_written_signs
-from vrag_ray.corpus.formats.unseen import REPLACED_TAGS, STRUCK_TAGS, hides, states_size, states_visible, strikes
+from vrag_ray.corpus.formats.unseen import (
+    REPLACED_TAGS,
+    STRUCK_TAGS,
+    UNSEEN_ATTRIBUTES,
+    hides,
+    states_size,
+    states_visible,
+    strikes,
+)
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import CONTROLS
 from vrag_ray.corpus.formats.web_parts import words_of_element
@@ -40,7 +48,7 @@ def _is_unseen(tag: str, attributes: Mapping[str, str | None], style: str) -> bo
     return (
         tag in _UNSEEN
         or tag in STRUCK_TAGS
-        or "hidden" in attributes
+        or not UNSEEN_ATTRIBUTES.isdisjoint(attributes)
         or (tag == "dialog" and "open" not in attributes)
         or hides(style)
         or strikes(style)
