@@ -262,6 +262,7 @@ def test_a_child_that_opens_a_pdf_loads_no_library_beside_those_that_read_it(goo
     [
         ("vrag_ray.corpus.sandbox.child", "pydantic_settings"),
         ("vrag_ray.corpus.formats.pdf", "mammoth"),
+        ("vrag_ray.corpus.formats.laid_out", "selectolax"),
     ],
 )
 def test_a_child_does_not_load_the_settings_of_the_service_or_the_readers_of_other_formats(module, library):

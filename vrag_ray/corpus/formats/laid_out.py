@@ -43,7 +43,7 @@ from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import GAPS, with_gaps
 from vrag_ray.corpus.formats.web_parts import with_drawn_parts
-from vrag_ray.corpus.formats.web_sheets import for_screen
+from vrag_ray.corpus.formats.web_styles import with_written_styles
 from vrag_ray.corpus.formats.web_tables import with_drawn_tables
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import OFFICE_REMEDIES, REFLOWED, Format
@@ -72,7 +72,7 @@ _FOLDERS_OF_FILES = {
     **dict.fromkeys((Format.ODT, Format.ODP, Format.ODS), re.compile("Pictures/|Media/")),
 }
 _HIDDEN_FILE = re.compile(r"(?:.*/)?(?:__MACOSX/|\.[^/])")
-_STYLE = f"pre{{white-space:pre-wrap}}rt,rp,rtc{{display:none}}{GAPS}"
+_STYLE = f"pre{{white-space:pre-wrap}}rt,rp,rtc{{display:none}}td>dd{{margin:0}}{GAPS}"
 """How a word of Chinese or Japanese is read, which stands above it, would part it."""
 _TABLES = {Format.FB2: "td,th{padding:1px 12px;border:1px solid #bbb}"}
 """Web pages state how their cells are parted, or ``with_drawn_tables`` does."""
@@ -153,11 +153,13 @@ def _markup(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
     data, notice = markup_in_utf8(path.read_bytes())
     notices = [notice] if notice else []
     if format_ is not Format.FB2:
-        markup = with_written_signs(with_written_formulas(data.decode("utf-8", "replace")))
+        markup = with_written_formulas(data.decode("utf-8", "replace"))
         if format_ is Format.HTML:
-            markup = with_gaps(with_drawn_colours(seen_page(for_screen(with_drawn_parts(markup)))))
+            markup, left_out = with_written_styles(with_drawn_parts(markup))
+            markup = with_gaps(with_drawn_colours(seen_page(with_written_signs(markup))))
+            notices += left_out
         else:
-            markup, hidden = plain_drawing(markup)
+            markup, hidden = plain_drawing(with_written_signs(markup))
             markup = seen_drawing(markup)
             notices += [f"{hidden} words that are hidden in it are left out"] if hidden else []
         data = markup.encode("utf-8", "replace")

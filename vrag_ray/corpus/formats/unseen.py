@@ -105,9 +105,6 @@ REPLACED_TAGS = frozenset(("audio", "canvas", "datalist", "meter", "progress", "
 """Elements in place of whose words a browser draws something else."""
 STRUCK_TAGS = frozenset(("del", "s", "strike"))
 _CELLS = frozenset(("td", "th"))
-_CLASS = re.compile(r"\bclass\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
-_LAST_OF_SELECTOR = re.compile(r"([\w-]*)((?:\.[\w-]+)*)\s*$")
-"""The name and the classes of the element that a selector is for."""
 TAG = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s+[^\s=>/<]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]+))?)*)\s*(/?)>")
 STYLE_VALUE = re.compile(r"\bstyle\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
@@ -194,41 +191,21 @@ def strikes(style: str) -> bool:
 
 
 def without_struck(html: str) -> str:
-    """The web page ``html``, changed so that what is struck out on it is not shown; ``html`` itself where nothing is.
+    """The web page ``html``, whose styles stand in its elements, changed so that what is struck out on it is not shown;
+    ``html`` itself where nothing is.
 
     A cell of a table stays, and is empty: without it the cells behind it would stand below other heads.
     """
-    unstruck: set[str] = set()
-    struck: set[str] = set()
-
-    def unstruck_sheet(element: re.Match[str]) -> str:
-        sheet, parts, end = element[2], list[str](), 0
-        for block in BLOCK.finditer(sheet):
-            selectors, declared = sheet[end : block.start()].split(","), block[1]
-            last = [match for selector in selectors if (match := _LAST_OF_SELECTOR.search(selector))]
-            if _NO_LINE.search(declared):
-                unstruck.update(match[1].lower() for match in last if not match[2])
-            if strikes(declared):
-                struck.update(name for match in last for name in match[2].split(".") if name)
-                are_cells = all(match[1].lower() in _CELLS for match in last)
-                declared += ";visibility:hidden" if are_cells else ";display:none"
-            parts.append(f"{sheet[end : block.start()]}{{{declared}}}")
-            end = block.end()
-        return element[1] + "".join(parts) + sheet[end:] + element[3]
 
     def unstruck_tag(match: re.Match[str]) -> str:
-        name, style, classes = match[1].lower(), STYLE_VALUE.search(match[2]), _CLASS.search(match[2])
+        name, style = match[1].lower(), STYLE_VALUE.search(match[2])
         stated = (style[1] or style[2] or "") if style is not None else ""
-        named = (classes[1] or classes[2] or classes[3] or "").split() if classes is not None else ()
-        is_cell = name in _CELLS
-        is_struck_tag = name in STRUCK_TAGS - unstruck and not _NO_LINE.search(stated)
-        if not (strikes(stated) or is_struck_tag or (is_cell and not struck.isdisjoint(named))):
+        if not strikes(stated) and (name not in STRUCK_TAGS or _NO_LINE.search(stated)):
             return match[0]
-        look = "display:table-cell;visibility:hidden" if is_cell else "display:none"
+        look = "display:table-cell;visibility:hidden" if name in _CELLS else "display:none"
         return f'<{match[1]} style="{look}"{STYLE_VALUE.sub("", match[2])}{match[3]}>'
 
-    changed = SHEET.sub(unstruck_sheet, html) if strikes(html) or _NO_LINE.search(html) else html
-    return TAG.sub(unstruck_tag, changed)
+    return TAG.sub(unstruck_tag, html)
 
 
 def struck_notice(count: int) -> str:

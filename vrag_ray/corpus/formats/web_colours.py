@@ -18,7 +18,7 @@ MIDDLE_GREY = "#808080"
 MOST_NESTED = 5
 """Custom properties that name each other."""
 _PROPERTY = re.compile(r"(--[\w-]+)\s*:\s*([^;{}]+)")
-_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
+VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
 _NUMBER = r"(\d*\.?\d+)"
 _ALPHA = rf"\s*(?:[,/]\s*{_NUMBER}(%?)\s*)?\)"
 _RGB = re.compile(rf"rgba?\(\s*{_NUMBER}(%?)[\s,]+{_NUMBER}%?[\s,]+{_NUMBER}%?{_ALPHA}", re.IGNORECASE)
@@ -32,8 +32,6 @@ _FAINT = re.compile(r"rgba?\([^)]*[,/]\s*(?:0?\.[0-4]\d*|0|[0-4]?\d%)\s*\)|#\w{6
 _BY_GROUND = re.compile(r"\bbackground-clip\s*:\s*text\b", re.IGNORECASE)
 """Letters are filled by their ground, which is drawn nowhere else."""
 _CLEAR = re.compile(r"(?:^|[;\s])(?:-webkit-text-fill-)?color\s*:\s*(?:transparent\b|#0{8}\b|#0{4}\b)", re.IGNORECASE)
-_CLASS = re.compile(r"\bclass\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
-_LAST_CLASS = re.compile(r"\.([\w-]+)\s*$")
 _GROUP = re.compile(r"\b(?:thead|tbody|tfoot)(?=\s*(?:,|$))")
 _ATTRIBUTE = re.compile(r"\s(bgcolor|text|color)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
 _MEANING = {
@@ -50,17 +48,9 @@ def with_drawn_colours(html: str) -> str:
         for name, value in _PROPERTY.findall(sheet[2]):
             properties.setdefault(name, value.strip())
 
-    filled, clear = _classes_with(_BY_GROUND, html), _classes_with(_CLEAR, html)
-
-    def by_classes(attributes: str) -> str:
-        """What letters need that are filled by their ground, where different classes state that and the ground."""
-        named = _CLASS.search(attributes) if filled else None
-        classes = frozenset((named[1] or named[2] or named[3] or "").split()) if named is not None else frozenset()
-        return _lettered(is_clear=not clear.isdisjoint(classes)) if not filled.isdisjoint(classes) else ""
-
     def plain(style: str) -> str:
         for _ in range(MOST_NESTED):
-            style = _VARIABLE.sub(lambda match: properties.get(match[1], match[2] or "inherit"), style)
+            style = VARIABLE.sub(lambda match: properties.get(match[1], match[2] or "inherit"), style)
         style = _UNKNOWN.sub("inherit", style)
         style = _RGB.sub(_as_hex, _HSL.sub(_as_hex_of_hue, style))
         return _GROUND.sub(_drawn_ground, style)
@@ -77,8 +67,6 @@ def with_drawn_colours(html: str) -> str:
         declarations, style = _declared(name.lower(), attributes), STYLE_VALUE.search(attributes)
         stated = (style[1] or style[2] or "") if style is not None else ""
         drawn = lettered(plain(stated))
-        if more := by_classes(attributes):
-            drawn = f"{drawn};{more}"
         if not declarations and drawn == stated:
             return match[0]
         attributes = STYLE_VALUE.sub("", attributes)
@@ -88,19 +76,6 @@ def with_drawn_colours(html: str) -> str:
         return f"<{name}{attributes} style={quote}{';'.join([*declarations, drawn]).lstrip('; ')}{quote}{match[3]}>"
 
     return SHEET.sub(drawn_sheet, TAG.sub(drawn_tag, html))
-
-
-def _classes_with(declared: re.Pattern[str], html: str) -> frozenset[str]:
-    """The classes to which style sheets give such declarations."""
-    classes: set[str] = set()
-    for sheet in SHEET.finditer(html):
-        end = 0
-        for block in BLOCK.finditer(sheet[2]):
-            if declared.search(block[1]):
-                named = (_LAST_CLASS.search(selector) for selector in sheet[2][end : block.start()].split(","))
-                classes.update(match[1] for match in named if match is not None)
-            end = block.end()
-    return frozenset(classes)
 
 
 def _lettered(*, is_clear: bool) -> str:

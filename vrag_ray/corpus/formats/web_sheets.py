@@ -7,7 +7,7 @@ and takes the width of a window for 100 points.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -48,12 +48,13 @@ _CONTENT_PART = re.compile(
     r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|([\w-]+)\((?:[^()\"']|\"[^\"]*\"|'[^']*')*\)|[\w-]+|/", re.DOTALL
 )
 """With the name of a function."""
+_ARGUMENT = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|([\w-]+)")
 _OF_PAGE = frozenset(("attr", "counter", "counters", "var", "target-counter", "leader"))
 _QUOTE_SIGNS = {"open-quote": "\u201c", "close-quote": "\u201d"}
 _ICONS = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
 _PLAIN_SELECTOR = re.compile(r"([A-Za-z][\w-]*|\*)?((?:[.#][\w-]+)*)")
 _NAME = re.compile(r"[.#][\w-]+")
-_DECLARATION = re.compile(r"([\w-]+)\s*:\s*((?:\([^()]*\)|[^;()])*)")
+DECLARATION = re.compile(r"([\w-]+)\s*:\s*((?:\"[^\"]*\"|'[^']*'|\((?:[^()]|\([^()]*\))*\)|[^;()])*)")
 _BREAKS_SELECTORS = frozenset(',{}"\\')
 _OF_WINDOW = re.compile(r"(\bfont(?:-size)?\s*:\s*(?:[^;{}()\"']*\s)?)(\d*\.?\d+)v(w|h|min|max)\b", re.IGNORECASE)
 _SIDES = {
@@ -80,8 +81,14 @@ def for_screen(html: str) -> str:
 
 
 def sheet_for_screen(sheet: str) -> str:
-    """The rules of ``sheet`` that hold on the screen of a desktop, without comments: those in layers before the others,
-    which overrule them, otherwise in their order."""
+    """The rules of ``sheet`` that hold on the screen of a desktop as MuPDF draws them."""
+    rules = _CONTENT.sub(lambda content: content[1] + _drawn_content(content[2]), "".join(rules_for_screen(sheet)))
+    return in_pixels(_ESCAPED_CLASS.sub(_by_attribute, rules))
+
+
+def rules_for_screen(sheet: str) -> list[str]:
+    """The rules of ``sheet`` that hold on the screen of a desktop, without comments: those of each layer, and
+    last those in none, which overrule them."""
     sheet = _COMMENT.sub("", sheet)
     layers = _Layer()
     opened: list[tuple[bool | None, _Layer]] = []
@@ -112,8 +119,7 @@ def sheet_for_screen(sheet: str) -> str:
             dropped -= holds is False
             here = outer
     take(sheet[end:])
-    rules = _CONTENT.sub(lambda content: content[1] + _drawn_content(content[2]), "".join(layers.rules()))
-    return in_pixels(_ESCAPED_CLASS.sub(_by_attribute, rules))
+    return list(layers.rules())
 
 
 @dataclass
@@ -139,7 +145,7 @@ class _Layer:
     def rules(self) -> Iterator[str]:
         for layer in self.layers.values():
             yield from layer.rules()
-        yield from self.parts
+        yield "".join(self.parts)
 
 
 def supported(condition: str) -> bool:
@@ -195,19 +201,27 @@ def _pixels(length: str) -> float | None:
 
 def _drawn_content(value: str) -> str:
     """What a rule puts before or behind an element, as one string: MuPDF draws the first of several, and the names of
-    all others. Nothing where a part of it is in the page and not in the rule, and no letters of fonts of icons."""
+    all others. Nothing where a part of it is in the page and not in the rule."""
+    is_of_page = any(part[1] in _OF_PAGE for part in _CONTENT_PART.finditer(value.partition("/")[0]))
+    text = "" if is_of_page else content_text(value, lambda *_: "")
+    quote = "'" if '"' in text else '"'
+    return f"{quote}{text.replace(quote, '')}{quote}"
+
+
+def content_text(value: str, function: Callable[[str, list[str]], str]) -> str:
+    """The text of a value of ``content``, without letters of fonts of icons. ``function`` makes text of the name and
+    the arguments of a function."""
     parts: list[str] = []
     # Behind a stroke stands what is read aloud.
     for part in takewhile(lambda part: part[0] != "/", _CONTENT_PART.finditer(value)):
-        if part[1] in _OF_PAGE:
-            return '""'
         if part[0][0] in "\"'":
             parts.append(_ESCAPE.sub(_escaped, part[0][1:-1]))
+        elif part[1]:
+            given = [double or single or word for double, single, word in _ARGUMENT.findall(part[0][len(part[1]) :])]
+            parts.append(function(part[1].lower(), [_ESCAPE.sub(_escaped, argument) for argument in given]))
         else:
             parts.append(_QUOTE_SIGNS.get(part[0].lower(), ""))
-    text = " ".join(_ICONS.sub("", "".join(parts)).split("\n")).replace("\\", "")
-    quote = "'" if '"' in text else '"'
-    return f"{quote}{text.replace(quote, '')}{quote}"
+    return " ".join(_ICONS.sub("", "".join(parts)).split("\n")).replace("\\", "")
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -267,7 +281,7 @@ class PlainRules:
         ]
         styles = [rule.style for rule in sorted(rules, key=lambda rule: rule.rank)]
         held: dict[str, tuple[str, bool]] = {}
-        for name, stated in _DECLARATION.findall(";".join([*styles, attributes.get("style") or ""])):
+        for name, stated in DECLARATION.findall(";".join([*styles, attributes.get("style") or ""])):
             value, sign, _ = stated.partition("!")
             if sign or not held.get(name.lower(), ("", False))[1]:
                 held[name.lower()] = (value.strip(), bool(sign))

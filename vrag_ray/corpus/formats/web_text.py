@@ -20,7 +20,6 @@ from vrag_ray.corpus.formats.unseen import (
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import CONTROLS
 from vrag_ray.corpus.formats.web_parts import words_of_element
-from vrag_ray.corpus.formats.web_sheets import PlainRules, applies
 from vrag_ray.types.superscripts import superscript
 
 _BLOCK_TAGS = """
@@ -30,14 +29,6 @@ legend li main nav ol p pre section summary table tr ul
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
 _APART = frozenset(("td", "th", *CONTROLS))
 _VOID = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
-_CELL_TAGS = frozenset(("td", "th"))
-_ENDED_BY = {
-    "td": _CELL_TAGS,
-    "th": _CELL_TAGS,
-    "tr": _CELL_TAGS | {"tr"},
-    **{tag: frozenset((tag,)) for tag in ("p", "li", "option")},
-}
-"""Which open elements end where one of that tag begins."""
 _SUPERSCRIPT_TAG = "sup"
 _UNSEEN = frozenset(("head", "script", "style", "title", "template", "rp", "rt", "rtc")) | REPLACED_TAGS
 _FILE = re.compile(r"\s*(?:cid:\S*|[^\s.]+\.(?:png|jpe?g|gif|bmp|svg|webp))\s*$", re.IGNORECASE)
@@ -56,17 +47,13 @@ def _is_unseen(tag: str, attributes: Mapping[str, str | None], style: str) -> bo
 
 
 class _Reader(HTMLParser):
-    """``sheets`` are the style sheets that a page may name, by their addresses."""
+    """Of pages whose styles stand in their elements."""
 
-    def __init__(self, sheets: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._sheets = sheets
         self.parts: list[str] = []
         self.beside: list[str] = []
         """What of the parts stands for pictures, and in fields."""
-        self._rules = PlainRules()
-        self._sheet: list[str] | None = None
-        """What has been read of the open style sheet."""
         self._unseen: list[str] = []
         """The open element that is not seen, and elements of the same name in it."""
         self._open: list[tuple[str, bool, bool]] = []
@@ -76,17 +63,13 @@ class _Reader(HTMLParser):
         """Open ``sup`` elements."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "style" and applies(dict(attrs).get("media") or ""):
-            self._sheet = []
-        if tag == "link" and self._sheets:
-            self._link(dict(attrs))
         if tag not in _VOID:
             if tag in self._unseen[:1]:
                 self._unseen.append(tag)
             elif not self._unseen:
                 self._enter(tag, dict(attrs))
         elif not self._unseen and (words := words_of_element(tag, dict(reversed(attrs)))) and not _FILE.match(words):
-            style = self._rules.style_of(tag, dict(attrs))
+            style = dict(attrs).get("style") or ""
             around = bool(self._open) and any(self._open[-1][1:])
             is_unseen = _is_unseen(tag, dict(attrs), style) or states_size(style) is False
             is_invisible = around if (visible := states_visible(style)) is None else not visible
@@ -99,18 +82,11 @@ class _Reader(HTMLParser):
         elif tag in _APART:
             self.parts.append(" ")
 
-    def _link(self, attributes: Mapping[str, str | None]) -> None:
-        relations = (attributes.get("rel") or "").lower().split()
-        if "stylesheet" in relations and "alternate" not in relations and applies(attributes.get("media") or ""):
-            self._rules.add(self._sheets.get((attributes.get("href") or "").strip(), ""))
-
     def _enter(self, tag: str, attributes: Mapping[str, str | None]) -> None:
-        style = self._rules.style_of(tag, attributes)
+        style = attributes.get("style") or ""
         if _is_unseen(tag, attributes, style):
             self._unseen.append(tag)
             return
-        while self._open and self._open[-1][0] in _ENDED_BY.get(tag, ()):
-            self._open.pop()
         _, is_invisible, is_small = self._open[-1] if self._open else ("", False, False)
         if (visible := states_visible(style)) is not None:
             is_invisible = not visible
@@ -119,9 +95,6 @@ class _Reader(HTMLParser):
         self._open.append((tag, is_invisible, is_small))
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == "style" and self._sheet is not None:
-            self._rules.add("".join(self._sheet))
-            self._sheet = None
         if tag in self._unseen[:1]:
             self._unseen.pop()
         elif not self._unseen:
@@ -134,9 +107,7 @@ class _Reader(HTMLParser):
             self.parts.append(" ")
 
     def handle_data(self, data: str) -> None:
-        if self._sheet is not None:
-            self._sheet.append(data)
-        elif not self._unseen and not (self._open and any(self._open[-1][1:])):
+        if not self._unseen and not (self._open and any(self._open[-1][1:])):
             follows = bool(self.parts) and not self.parts[-1][-1:].isspace()
             text = superscript(data) if self._superscripts and follows else data
             self.parts.append(" ".join(text.split(" ")).replace("\n", " "))
@@ -150,8 +121,11 @@ def text_of_html(html: str) -> str:
 def read_html(html: str, sheets: Mapping[str, str] = MappingProxyType({})) -> tuple[str, list[str]]:
     """What a web page says, a line a block; and what of it stands for pictures, and in fields. ``sheets`` are the style
     sheets that are saved with it, by their addresses."""
-    reader = _Reader(sheets)
-    reader.feed(with_written_signs(with_written_formulas(html)))
+    # It loads a parser that the children which read plain text do not need.
+    from vrag_ray.corpus.formats.web_styles import with_written_styles
+
+    reader = _Reader()
+    reader.feed(with_written_signs(with_written_styles(with_written_formulas(html), sheets)[0]))
     reader.close()
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
     return "\n".join(line for line in lines if line), reader.beside

@@ -5,7 +5,8 @@ import pytest
 
 from tests.corpus.formats.office.test_word import body_of, docx_of, words_of
 from tests.support.office import WORD_SPACES
-from vrag_ray.corpus.formats.office.numbering import Numbering, formatted
+from vrag_ray.corpus.formats.numerals import formatted
+from vrag_ray.corpus.formats.office.numbering import Numbering
 
 
 def level(number: int, text: str, *, format_: str = "decimal", start: int = 1, more: str = "") -> str:

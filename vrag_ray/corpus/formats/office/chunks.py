@@ -10,12 +10,12 @@ from html import escape
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.mail import shown_part
 from vrag_ray.corpus.formats.references import is_held, picture_targets
-from vrag_ray.corpus.formats.unseen import BLOCK, SHEET, seen_page
+from vrag_ray.corpus.formats.unseen import seen_page
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
 from vrag_ray.corpus.formats.web_gaps import with_gaps
-from vrag_ray.corpus.formats.web_sheets import for_screen
+from vrag_ray.corpus.formats.web_styles import with_written_styles
 from vrag_ray.corpus.model import DecodeError, clean
 from vrag_ray.corpus.sniff import Format, sniff_bytes
 
@@ -25,17 +25,14 @@ _NOT_SHOWN = re.compile(
     r"<!--.*?(?:-->|\Z)|<(style|script|title|template|iframe)\b.*?(?:</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL
 )
 """Also where it does not end: nothing behind the chunk is to be lost."""
-_REMARK = re.compile(r"/\*.*?\*/|<!--|-->", re.DOTALL)
-_PAGE = re.compile(r"(?:html|:root|body)(?:\s*>\s*body|\s+body)?(?![\w-])", re.IGNORECASE)
 _ELEMENT = re.compile(r"\s*<[!?a-zA-Z]")
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk as HTML, the style sheet of it alone, and what of it is left out, in words."""
+    """A chunk as HTML, and what of it is left out, in words."""
 
     markup: str
-    sheet: str = ""
     notices: tuple[str, ...] = ()
 
 
@@ -51,14 +48,14 @@ def format_of(data: bytes, name: str) -> Format:
     return detected
 
 
-def chunk_of(data: bytes, format_: Format, number: int) -> Chunk:
-    """The chunk of that ``number`` in the document, a text or a web page. Raises DecodeError for another format."""
+def chunk_of(data: bytes, format_: Format) -> Chunk:
+    """A text or a web page. Raises DecodeError for another format."""
     if format_ is Format.HTML:
-        return _web_page(markup_in_utf8(data)[0].decode("utf-8", "replace"), number)
+        return _web_page(markup_in_utf8(data)[0].decode("utf-8", "replace"))
     if format_ is Format.MAIL:
         # A web page with its pictures in one file.
         text, is_html = shown_part(data)
-        return _web_page(text, number) if is_html else _plain(text)
+        return _web_page(text) if is_html else _plain(text)
     if format_ is Format.TEXT:
         return _plain(decode_text(data).text)
     raise DecodeError(f"{format_} is not read there")
@@ -68,31 +65,12 @@ def _plain(text: str) -> Chunk:
     return Chunk("".join(f"<p>{escape(line)}</p>" for line in clean(text).splitlines() if line.strip()))
 
 
-def _web_page(html: str, number: int) -> Chunk:
-    shown = with_gaps(with_drawn_colours(seen_page(for_screen(with_written_formulas(html)))))
-    name = f"chunk-{number}"
-    sheet = "".join(_of_chunk(match[2], f"#{name}") for match in SHEET.finditer(shown))
-    shown = _NOT_SHOWN.sub(" ", shown)
+def _web_page(html: str) -> Chunk:
+    styled, notices = with_written_styles(with_written_formulas(html))
+    shown = _NOT_SHOWN.sub(" ", with_gaps(with_drawn_colours(seen_page(styled))))
     body = _BODY.search(shown)
     attributes, inner = (body[1], body[2]) if body is not None else ("", shown)
-    markup = f'<div id="{name}"{attributes}>{_AROUND.sub(" ", inner)}</div>'
+    markup = f"<div{attributes}>{_AROUND.sub(' ', inner)}</div>"
     others = sum(not is_held(target) for target in picture_targets(shown, markdown=False))
     pictures = "1 picture of a web page in it is" if others == 1 else f"{others} pictures of a web page in it are"
-    return Chunk(markup, sheet, (f"{pictures} left out",) if others else ())
-
-
-def _of_chunk(sheet: str, scope: str) -> str:
-    """The rules of a style sheet, for what is inside ``scope`` alone."""
-    sheet, parts, end = _REMARK.sub(" ", sheet), list[str](), 0
-    for block in BLOCK.finditer(sheet):
-        head = re.search(r"[^{};]*\Z", sheet[end : block.start()])
-        assert head is not None
-        selectors = [selector.strip() for selector in head[0].split(",")]
-        scoped = (
-            _PAGE.sub(scope, selector, count=1) if _PAGE.match(selector) else f"{scope} {selector}"
-            for selector in selectors
-        )
-        within = sheet[end : block.start() - len(head[0])]
-        parts.append(within + (head[0] if selectors[0].startswith("@") else ",".join(scoped)) + block[0])
-        end = block.end()
-    return "".join([*parts, sheet[end:]])
+    return Chunk(markup, (*notices, *([f"{pictures} left out"] if others else [])))

@@ -99,10 +99,10 @@ def table_markup(rows: Sequence[Sequence[str]]) -> str:
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
-def page_markup(body: str, title: str = "", sheet: str = "") -> str:
-    """A web page with the ``body``, which is HTML, and the ``sheet`` behind its own style sheet."""
+def page_markup(body: str, title: str = "") -> str:
+    """A web page with the ``body``, which is HTML."""
     named = f"<title>{escape(title)}</title>" if title else ""
-    return f'<html><head><meta charset="utf-8"/>{named}<style>{STYLE}{sheet}</style></head><body>{body}</body></html>'
+    return f'<html><head><meta charset="utf-8"/>{named}<style>{STYLE}</style></head><body>{body}</body></html>'
 
 
 def graphic_markup(

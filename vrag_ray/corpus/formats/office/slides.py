@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.etree import ElementTree
 
+from vrag_ray.corpus.formats.numerals import formatted
 from vrag_ray.corpus.formats.office.formulas import formula_line
-from vrag_ray.corpus.formats.office.numbering import formatted
 from vrag_ray.corpus.formats.office.parts import (
     Pictures,
     child,

@@ -8,7 +8,6 @@ head and foot of pages: they are rewritten before.
 from __future__ import annotations
 
 import io
-import itertools
 import posixpath
 import re
 import zipfile
@@ -84,26 +83,24 @@ def document_page(file: Path | BinaryIO) -> tuple[str, list[str]]:
     Second, notices of what is left out, as the words that are hidden. Raises DecodeError for parts with definitions of
     their own, ParseError for broken XML.
     """
-    content = document_content(file, 0, itertools.count(1))
-    return page_markup(content.body, content.title, content.sheet), content.notices
+    content = document_content(file, 0)
+    return page_markup(content.body, content.title), content.notices
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A DOCX as HTML: its body, its title, the style sheet of web pages in it, and notices of what is left out."""
+    """A DOCX as HTML: its body, its title, and notices of what is left out."""
 
     body: str
     title: str
-    sheet: str
     notices: list[str]
 
 
-def document_content(file: Path | BinaryIO, depth: int, numbers: Iterator[int]) -> Content:
-    """The DOCX ``file``, which is in ``depth`` others, with ``numbers`` for the web pages in it. The errors are those
-    of ``document_page``."""
+def document_content(file: Path | BinaryIO, depth: int) -> Content:
+    """The DOCX ``file``, which is in ``depth`` others. The errors are those of ``document_page``."""
     with zipfile.ZipFile(file) as archive:
         seen, notices = seen_document(archive)
-        rewriting = _Rewriting(archive, seen, depth, numbers)
+        rewriting = _Rewriting(archive, seen, depth)
         title, changed = stated_title(archive), rewriting.rewritten_parts()
         if _COMMENTS in archive.namelist() and (count := len(tree_of(xml_of(archive, _COMMENTS)))):
             notices.append(f"{count} comments in it are left out")
@@ -122,17 +119,16 @@ def document_content(file: Path | BinaryIO, depth: int, numbers: Iterator[int]) 
         return f"</p>{rewriting.graphics[number]}<p>" if number < len(rewriting.graphics) else mark[0]
 
     notices += rewriting.notices
-    return Content(_MARK.sub(drawn, _LIST.sub(_NUMBERED, str(result.value))), title, "".join(rewriting.sheets), notices)
+    return Content(_MARK.sub(drawn, _LIST.sub(_NUMBERED, str(result.value))), title, notices)
 
 
 class _Rewriting:
     """Makes what mammoth reads of what it passes over. ``seen`` are the parts without hidden text."""
 
-    def __init__(self, archive: zipfile.ZipFile, seen: Mapping[str, bytes], depth: int, numbers: Iterator[int]) -> None:
+    def __init__(self, archive: zipfile.ZipFile, seen: Mapping[str, bytes], depth: int) -> None:
         self.graphics: list[str] = []
-        self.sheets: list[str] = []
         self.notices: list[str] = []
-        self._depth, self._numbers = depth, numbers
+        self._depth = depth
         self._pictures = Pictures(archive)
         self._archive = archive
         self._seen = seen
@@ -230,11 +226,10 @@ class _Rewriting:
             try:
                 format_ = format_of(data, name)
                 if format_ is Format.DOCX and self._depth < DEEPEST_CHUNK:
-                    content = document_content(io.BytesIO(data), self._depth + 1, self._numbers)
-                    chunk = Chunk(content.body, content.sheet, tuple(content.notices))
+                    content = document_content(io.BytesIO(data), self._depth + 1)
+                    chunk = Chunk(content.body, tuple(content.notices))
                 else:
-                    chunk = chunk_of(data, format_, next(self._numbers))
-                self.sheets.append(chunk.sheet)
+                    chunk = chunk_of(data, format_)
                 self.notices += chunk.notices
                 if chunk.markup:
                     paragraph = ElementTree.Element(f"{_WORD}p")

@@ -1,0 +1,350 @@
+"""Web pages with the declarations of their style sheets in the ``style`` of each element for which they hold.
+
+MuPDF knows few selectors, no ``@media``, ``@supports``, ``@layer``, counters, custom properties, grids and flex
+containers. Here rules are matched on the parsed page by lexbor, which knows all selectors that do not depend on a
+reader's hand, and what they make of the page is written into it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from vrag_ray.corpus.formats.numerals import formatted
+from vrag_ray.corpus.formats.unseen import BLOCK, UNSEEN_ATTRIBUTES, hides
+from vrag_ray.corpus.formats.web_colours import MOST_NESTED, VARIABLE
+from vrag_ray.corpus.formats.web_sheets import DECLARATION, applies, content_text, in_pixels, rules_for_screen
+from vrag_ray.corpus.tables import MAX_CELL_WORDS
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+Look = dict[str, str]
+"""Values by properties, in the order in which they overrule each other."""
+MOST_CHECKS = 200_000_000
+"""Selectors times elements: about 5 s."""
+_SELECTOR = re.compile(r"(?:[^,()\[\]\"']|\((?:[^()]|\([^()]*\))*\)|\[[^\]]*\]|\"[^\"]*\"|'[^']*')+")
+_SIDE = re.compile(r"::?(before|after)\s*$", re.IGNORECASE)
+_BY_HAND = re.compile(r":(?:focus-(?:visible|within)|target(?:-within)?|user-(?:in)?valid|autofill)\b", re.IGNORECASE)
+"""Of these lexbor knows none, and none holds before a reader does something, as ``:hover``."""
+_WITHOUT_RANK = re.compile(r":where\((?:[^()]|\([^()]*\))*\)|:(?:not|is|has|matches)(?=\()", re.IGNORECASE)
+_PARENTHESES = re.compile(r"\([^()]*\)|\[[^\]]*\]")
+_NAME = re.compile(r"[.#][\w-]+")
+_CLASS_LIKE = re.compile(r"\.[\w-]|\[|(?<!:):(?!:)")
+_TAG_LIKE = re.compile(r"(?:^|[\s>+~(,])[a-zA-Z]|::")
+_COUNT = re.compile(r"([A-Za-z_][\w-]*)(?:\s+([+-]?\d{1,6}))?")
+_FORMATS = {
+    "lower-alpha": "lowerLetter",
+    "upper-alpha": "upperLetter",
+    "lower-latin": "lowerLetter",
+    "upper-latin": "upperLetter",
+    "lower-roman": "lowerRoman",
+    "upper-roman": "upperRoman",
+    "decimal-leading-zero": "decimalZero",
+    "none": "none",
+}
+_REPEAT = re.compile(r"repeat\(\s*(\d{1,2})\s*,((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
+_NO_LINE_OF_FLEX = re.compile(r"\b(?:column|wrap|\w+-reverse)\b", re.IGNORECASE)
+_PLACED = frozenset(("grid-column", "grid-row", "grid-area", "order", "grid-column-start", "grid-column-end"))
+_MOST_CHARS = 20_000
+"""Of a style in which custom properties are resolved, which may multiply."""
+_READINGS = frozenset(("rt", "rp", "rtc"))
+_NO_CELLS = frozenset(("table", "tr", "td", "th", "option", "select", "style", "script", "-text"))
+_GROUPS = frozenset(("thead", "tbody", "tfoot"))
+"""MuPDF gives groups of rows no ground."""
+_VOID = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """``rank`` holds its layer, and the numbers of ids, of classes and of tags in the selector."""
+
+    selector: str
+    side: str
+    declared: tuple[tuple[str, str, bool], ...]
+    rank: tuple[int, int, int, int]
+
+
+def with_written_styles(html: str, sheets: Mapping[str, str] = MappingProxyType({})) -> tuple[str, list[str]]:
+    """``html`` without style sheets, with what they state in its elements and what they write before and behind them,
+    and with tables of the short children of grids and flex containers; and a notice of rules that are left out.
+
+    ``sheets`` are those saved with the page, by their addresses.
+    """
+    # The children that read other formats need no parser of web pages.
+    from selectolax.lexbor import LexborHTMLParser
+
+    tree = LexborHTMLParser(html)
+    rules = list(_rules("\n".join(_sheets(tree, sheets))))
+    page = _Page(tree)
+    left_out = page.hold(rules)
+    page.write()
+    notice = f"{left_out} rules of its style sheets are left out: there are too many for so large a page"
+    return tree.html or "", [notice] if left_out else []
+
+
+def _sheets(tree: LexborHTMLParser, sheets: Mapping[str, str]) -> Iterator[str]:
+    """Those that hold on a screen, in their order; taken out of the page."""
+    for element in tree.css("style,link"):
+        attributes = element.attributes
+        relations = (attributes.get("rel") or "").lower().split()
+        if applies(attributes.get("media") or ""):
+            if element.tag == "style":
+                yield element.text().replace("<!--", "").replace("-->", "")
+            elif "stylesheet" in relations and "alternate" not in relations:
+                yield sheets.get((attributes.get("href") or "").strip(), "")
+        if element.tag == "style":
+            element.decompose()
+
+
+def _rules(sheet: str) -> Iterator[_Rule]:
+    for layer, text in enumerate(rules_for_screen(sheet)):
+        end = 0
+        for block in BLOCK.finditer(text):
+            declared = tuple(_declared(block[1]))
+            for stated in _SELECTOR.findall(text[end : block.start()].rpartition(";")[2]) if declared else ():
+                side = _SIDE.search(stated)
+                selector = _BY_HAND.sub(":hover", stated[: side.start()] if side else stated).strip()
+                ranked = _WITHOUT_RANK.sub("", selector)
+                numbers = (ranked.count("#"), len(_CLASS_LIKE.findall(ranked)), len(_TAG_LIKE.findall(ranked)))
+                yield _Rule(selector or "*", side[1].lower() if side else "", declared, (layer, *numbers))
+            end = block.end()
+
+
+def _declared(style: str) -> Iterator[tuple[str, str, bool]]:
+    for name, stated in DECLARATION.findall(style):
+        value, sign, _ = stated.partition("!")
+        yield name.lower() if not name.startswith("--") else name, value.strip(), bool(sign)
+
+
+@dataclass(slots=True)
+class _Page:
+    tree: LexborHTMLParser
+    looks: dict[int, Look] = field(default_factory=dict)
+    """By the identity of an element."""
+    sides: dict[tuple[int, str], Look] = field(default_factory=dict)
+    hidden: set[int] = field(default_factory=set)
+    with_rows: set[int] = field(default_factory=set)
+    counters: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By name, the innermost last: in which element they live, and their values."""
+    hiding: dict[str, bool] = field(default_factory=dict)
+    has_boxes: bool = False
+
+    def hold(self, rules: Sequence[_Rule]) -> int:
+        """Gives each element what is declared for it; how many rules are not looked at."""
+        names, elements = set[str](), self.tree.css("*")
+        stated: dict[int, tuple[tuple[str, str, bool], ...]] = {}
+        for element in elements:
+            attributes = element.attributes
+            names.update(f".{name}" for name in (attributes.get("class") or "").split())
+            names.add(f"#{attributes.get('id')}")
+            if style := attributes.get("style"):
+                stated[element.mem_id] = tuple(_declared(style))
+        used = [
+            rule
+            for rule in rules
+            if "\\" in rule.selector or names.issuperset(_NAME.findall(_PARENTHESES.sub("", rule.selector)))
+        ]
+        most = MOST_CHECKS // max(1, len(elements))
+        hits = [(rule, self._elements(rule.selector)) for rule in sorted(used[:most], key=lambda rule: rule.rank)]
+        for is_important in (False, True):
+            for rule, ids in hits:
+                declared = [(name, value) for name, value, sign in rule.declared if sign is is_important]
+                for id_ in ids if declared else ():
+                    look = self.sides.setdefault((id_, rule.side), {}) if rule.side else self.looks.setdefault(id_, {})
+                    _overrule(look, declared)
+            for id_, inline in stated.items():
+                _overrule(
+                    self.looks.setdefault(id_, {}),
+                    [(name, value) for name, value, sign in inline if sign is is_important],
+                )
+        displays = {look.get("display", "").lower() for look in self.looks.values()}
+        self.has_boxes = any("flex" in display or "grid" in display for display in displays)
+        return len(used) - len(used[:most])
+
+    def _elements(self, selector: str) -> list[int]:
+        from selectolax.lexbor import SelectolaxError
+
+        try:
+            return [element.mem_id for element in self.tree.css(selector)]
+        except SelectolaxError:
+            # A browser leaves out such a rule, too.
+            return []
+
+    def write(self) -> None:
+        root = self.tree.root
+        stack: list[tuple[LexborNode, Mapping[str, str], bool]] = [] if root is None else [(root, {}, True)]
+        while stack:
+            element, properties, is_new = stack.pop()
+            id_ = element.mem_id
+            look = self.looks.get(id_, {})
+            if not is_new:
+                self._write_side(element, "after", properties)
+                for counters in self.counters.values():
+                    counters[:] = [counter for counter in counters if counter[0] != id_]
+                if self.has_boxes:
+                    self._set_in_rows(element)
+                continue
+            if look:
+                if own := {name: value for name, value in look.items() if name.startswith("--")}:
+                    properties = {**properties, **own}
+                    look = self.looks[id_] = {name: value for name, value in look.items() if name not in own}
+                if element.tag in _READINGS:
+                    look.pop("display", None)
+                if element.tag in _GROUPS and (ground := {name: look[name] for name in look if "background" in name}):
+                    for row in element.iter():
+                        self.looks[row.mem_id] = {**ground, **self.looks.get(row.mem_id, {})}
+                style = _style_of(look, properties)
+                element.attrs["style"] = style
+                if self._hides(style):
+                    self.hidden.add(id_)
+            if not UNSEEN_ATTRIBUTES.isdisjoint(element.attributes):
+                self.hidden.add(id_)
+            if id_ in self.hidden:
+                continue
+            self._run(look, element.parent.mem_id if element.parent is not None else id_)
+            children = [(child, properties, True) for child in element.iter()]
+            self._write_side(element, "before", properties)
+            stack.append((element, properties, False))
+            stack += reversed(children)
+
+    def _hides(self, style: str) -> bool:
+        if style not in self.hiding:
+            self.hiding[style] = hides(style)
+        return self.hiding[style]
+
+    def _write_side(self, element: LexborNode, side: str, properties: Mapping[str, str]) -> None:
+        look = self.sides.get((element.mem_id, side))
+        if look is None or element.tag in _VOID:
+            return
+        self._run(look, element.mem_id)
+        style = _style_of({name: value for name, value in look.items() if name != "content"}, properties)
+        content = _resolved(look.get("content", ""), properties)
+        text = content_text(content, lambda name, given: self._text(element, name, given))
+        if not text or self._hides(style):
+            return
+        span = self.tree.create_node("span")
+        span.insert_child(text)
+        if style:
+            span.attrs["style"] = style
+        first = element.child
+        if side == "before" and first is not None:
+            first.insert_before(span, move=True)
+        else:
+            element.insert_child(span, move=True)
+
+    def _run(self, look: Look, home: int) -> None:
+        """Counters live in the element around that which began them."""
+        for name, number in _COUNT.findall(look.get("counter-reset", "")):
+            counters = self.counters.setdefault(name, [])
+            counters[:] = [counter for counter in counters if counter[0] != home]
+            counters.append((home, int(number or 0)))
+        for name, number in _COUNT.findall(look.get("counter-increment", "")):
+            counters = self.counters.setdefault(name, [])
+            last, value = counters.pop() if counters else (home, 0)
+            counters.append((last, value + int(number or 1)))
+
+    def _text(self, element: LexborNode, function: str, given: Sequence[str]) -> str:
+        if function == "attr" and given:
+            return element.attributes.get(given[0].lower()) or ""
+        if function not in ("counter", "counters") or not given:
+            return ""
+        name, *more = given
+        values = [value for _, value in self.counters.get(name, [])] or [0]
+        separator = more.pop(0) if function == "counters" and more else ""
+        format_ = _FORMATS.get(more[0] if more else "", "decimal")
+        shown = values if function == "counters" else values[-1:]
+        return separator.join(formatted(value, format_) for value in shown)
+
+    def _set_in_rows(self, element: LexborNode) -> None:
+        """Makes a table of the short children of a grid, and of the flex containers that follow each other in an
+        element with as many short children each."""
+        children = list(element.iter(include_text=True, skip_empty=True))
+        if any(child.mem_id in self.with_rows for child in children):
+            self.with_rows.add(element.mem_id)
+        columns = _columns(self.looks.get(element.mem_id, {}))
+        if columns and len(children) > columns and self._are_cells(children):
+            table = self.tree.create_node("table")
+            children[0].insert_before(table, move=True)
+            for at in range(0, len(children), columns):
+                self._add_row(table, children[at : at + columns], "")
+            self.with_rows.add(element.mem_id)
+            return
+        for size, run in groupby(children, lambda child: self._size_of_row(child, is_in_grid=columns > 0)):
+            if size < 2:
+                continue
+            rows = list(run)
+            table = self.tree.create_node("table")
+            rows[0].insert_before(table, move=True)
+            for row in rows:
+                style = row.attributes.get("style") or ""
+                self._add_row(table, list(row.iter()), f"{style};display:table-row")
+                row.decompose()
+            self.with_rows.add(element.mem_id)
+
+    def _add_row(self, table: LexborNode, children: Sequence[LexborNode], style: str) -> None:
+        row = self.tree.create_node("tr")
+        if style:
+            row.attrs["style"] = style
+        for child in children:
+            cell = self.tree.create_node("td")
+            cell.insert_child(child, move=True)
+            row.insert_child(cell, move=True)
+        table.insert_child(row, move=True)
+
+    def _size_of_row(self, element: LexborNode, *, is_in_grid: bool) -> int:
+        """Of a flex container, or of a row in a grid, that sets short children in a line: their number; else 0."""
+        look = self.looks.get(element.mem_id, {})
+        display = look.get("display", "").lower()
+        is_row = is_in_grid and display == "contents"
+        if display in ("flex", "inline-flex"):
+            stated = (look.get(name, "") for name in ("flex-direction", "flex-wrap", "flex-flow"))
+            is_row = not any(map(_NO_LINE_OF_FLEX.search, stated))
+        if not is_row or element.mem_id in self.hidden or element.tag in _NO_CELLS:
+            return 0
+        children = list(element.iter(include_text=True, skip_empty=True))
+        return len(children) if self._are_cells(children) else 0
+
+    def _are_cells(self, children: Sequence[LexborNode]) -> bool:
+        """Whether they are elements, short, seen, and in the order and the places of the page."""
+        return all(
+            child.tag not in _NO_CELLS
+            and child.mem_id not in self.hidden
+            and child.mem_id not in self.with_rows
+            and _PLACED.isdisjoint(self.looks.get(child.mem_id, {}))
+            and 0 < len(child.text(separator=" ").split()) <= MAX_CELL_WORDS
+            for child in children
+        )
+
+
+def _overrule(look: Look, declared: Sequence[tuple[str, str]]) -> None:
+    for name, value in declared:
+        # A property that is stated again comes behind the others: it may be one of several values of theirs.
+        look.pop(name, None)
+        look[name] = value
+
+
+def _style_of(look: Look, properties: Mapping[str, str]) -> str:
+    style = ";".join(f"{name}:{value}" for name, value in look.items())
+    return in_pixels(_resolved(style, properties)).replace('"', "'")
+
+
+def _resolved(style: str, properties: Mapping[str, str]) -> str:
+    for _ in range(MOST_NESTED):
+        if "var(" not in style or len(style) > _MOST_CHARS:
+            break
+        style = VARIABLE.sub(lambda match: properties.get(match[1], match[2] or "inherit"), style)
+    return style
+
+
+def _columns(look: Look) -> int:
+    """Of a grid whose columns are counted in its style; else 0."""
+    stated = look.get("grid-template-columns", "")
+    if "grid" not in look.get("display", "") or "auto-fi" in stated:
+        return 0
+    stated = _REPEAT.sub(lambda repeat: f"{_PARENTHESES.sub('', repeat[2])} " * int(repeat[1]), stated)
+    return len([part for part in _PARENTHESES.sub("", stated).split() if part not in ("none", "subgrid")])
