@@ -50,7 +50,7 @@ def lines(html: str, tmp_path: Path) -> list[str]:
             "<style>.r{display:table-row}.c{display:table-cell}</style>"
             "<div style=display:table><div class=r><div class=c>Lock</div><div class=c>Rise</div></div></div>"
             '<div class=r><b style="display:table-cell">Ted</b><b style="color:red;display:table-cell">2 m</b></div>',
-            ["Lock Rise", "Ted", "2 m"],
+            ["Lock", "Rise", "Ted", "2 m"],
         ),
         ("<p>Name <input value='Edda &amp; Co'>!</p>", ["Name Edda & Co !"]),
         ("<p>a<input type=hidden value=b><input type=password value=c><input type=checkbox value=d></p>", ["a☐"]),

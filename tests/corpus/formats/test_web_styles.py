@@ -8,6 +8,7 @@ import pytest
 from tests.support.documents import decoded
 from vrag_ray.corpus.formats import web_styles
 from vrag_ray.corpus.formats.web_styles import with_written_styles
+from vrag_ray.corpus.formats.web_text import text_of_html
 from vrag_ray.corpus.model import WorkItem
 from vrag_ray.types import DocumentKind
 
@@ -65,6 +66,9 @@ ROWS = "<div {0}><{1}>Coast</{1}><{1}>71</{1}></div><div {0}><{1}>Inland</{1}><{
          "<ul><li><p>Coast</p><p>71</p></li><li><p>Inland</p><p>22</p></li></ul>"),
         (".g{display:grid;grid-template-columns:[a] 2fr minmax(0, 1fr)}",
          "<div class=g><div>Coast</div><div>71</div><div>Inland</div><div>22</div></div>"),
+        (".g{display:grid;grid-template:none / auto auto}",
+         "<div class=g><b>Coast</b><b>71</b><b>Inland</b><b>22</b></div>"),
+        (".f{display:flex;flex-wrap:wrap}", ROWS.format("class=f", "div")),
         (".g{display:grid;grid-template-columns:repeat(2,1fr)}",
          "<dl class=g><dt>Coast<dd>71<dt>Inland<dd>22</dl>"),
         (".g{display:grid;grid-template-columns:auto auto}.r{display:contents}",
@@ -83,6 +87,8 @@ def test_short_children_of_grids_and_flex_containers_are_rows(lines, sheet, body
         (FLEX, "<div class=f>Coast<p>71</p></div>"),
         (".g{display:grid;grid-template-columns:repeat(auto-fit,9em)}", "<div class=g><p>a</p><p>b</p><p>c</p></div>"),
         (".g{display:grid;grid-template-columns:1fr 1fr}.g p{order:2}", "<div class=g><p>a</p><p>b</p><p>c</p></div>"),
+        (".f{display:flex;flex-wrap:wrap}.f>*{width:100%}", ROWS.format("class=f", "div")),
+        (".f{display:flex;flex-wrap:wrap}", f"<div class=f>{'<p>a</p>' * 7}</div>"),
         ("@media print{.f{display:flex}}", ROWS.format("class=f", "div")),
         ("p{color:red}", "<p>a</p>"),
     ],
@@ -153,3 +159,10 @@ def test_rules_that_are_too_many_for_a_large_page_are_left_out_with_a_notice(mon
     page, notices = with_written_styles("<style>p{color:red}i{color:red}b{color:red}</style><p>a<i>b</i>")
     assert page.count("color:red") == 2
     assert notices == ["1 rules of its style sheets are left out: there are too many for so large a page"]
+
+
+def test_a_message_has_its_neighbours_apart_and_its_quotes_are_not_doubled(lines):
+    sheet = "nav{display:flex}.r{display:table-row}.r>*{display:table-cell}q::before{content:open-quote}"
+    body = "<nav><a>Home</a><a>Fees</a></nav><div class=r><b>Low</b><b>1 m</b></div><p>The <q>Ane</q></p>"
+    assert text_of_html(f"<style>{sheet}</style>{body}").split() == ["Home", "Fees", "Low", "1", "m", "The", "Ane"]
+    assert lines(sheet, body)[-1] == "The \u201cAne\u201d"

@@ -41,10 +41,10 @@ from vrag_ray.corpus.formats.unseen import (
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
-from vrag_ray.corpus.formats.web_gaps import GAPS, with_gaps
 from vrag_ray.corpus.formats.web_parts import with_drawn_parts
 from vrag_ray.corpus.formats.web_styles import with_written_styles
 from vrag_ray.corpus.formats.web_tables import with_drawn_tables
+from vrag_ray.corpus.formats.web_text import CONTROLS
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import OFFICE_REMEDIES, REFLOWED, Format
 
@@ -72,8 +72,12 @@ _FOLDERS_OF_FILES = {
     **dict.fromkeys((Format.ODT, Format.ODP, Format.ODS), re.compile("Pictures/|Media/")),
 }
 _HIDDEN_FILE = re.compile(r"(?:.*/)?(?:__MACOSX/|\.[^/])")
-_STYLE = f"pre{{white-space:pre-wrap}}rt,rp,rtc{{display:none}}td>dd{{margin:0}}{GAPS}"
-"""How a word of Chinese or Japanese is read, which stands above it, would part it."""
+_STYLE = (
+    "pre{white-space:pre-wrap}rt,rp,rtc{display:none}td>dd{margin:0}center,details,legend,summary{display:block}"
+    f"{','.join(f'{tag}::before,{tag}::after' for tag in CONTROLS)}{{content:' '}}"
+)
+"""How a word of Chinese or Japanese is read, which stands above it, would part it. A browser puts room between
+controls."""
 _TABLES = {Format.FB2: "td,th{padding:1px 12px;border:1px solid #bbb}"}
 """Web pages state how their cells are parted, or ``with_drawn_tables`` does."""
 _STRUCK = (*sorted(STRUCK_TAGS), "strikethrough")
@@ -156,7 +160,7 @@ def _markup(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
         markup = with_written_formulas(data.decode("utf-8", "replace"))
         if format_ is Format.HTML:
             markup, left_out = with_written_styles(with_drawn_parts(markup))
-            markup = with_gaps(with_drawn_colours(seen_page(with_written_signs(markup))))
+            markup = with_drawn_colours(seen_page(with_written_signs(markup)))
             notices += left_out
         else:
             markup, hidden = plain_drawing(with_written_signs(markup))

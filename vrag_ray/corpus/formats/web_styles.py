@@ -48,15 +48,19 @@ _FORMATS = {
     "none": "none",
 }
 _REPEAT = re.compile(r"repeat\(\s*(\d{1,2})\s*,((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
-_NO_LINE_OF_FLEX = re.compile(r"\b(?:column|wrap|\w+-reverse)\b", re.IGNORECASE)
+_NO_LINE_OF_FLEX = re.compile(r"\b(?:column|\w+-reverse)\b", re.IGNORECASE)
 _PLACED = frozenset(("grid-column", "grid-row", "grid-area", "order", "grid-column-start", "grid-column-end"))
 _MOST_CHARS = 20_000
 """Of a style in which custom properties are resolved, which may multiply."""
+_ON_LINES = frozenset(("flex", "grid", "flow-root", "contents", "-webkit-box"))
 _READINGS = frozenset(("rt", "rp", "rtc"))
+_MOST_IN_LINE = 6
+"""Children of a container that may set them in several lines."""
 _NO_CELLS = frozenset(("table", "tr", "td", "th", "option", "select", "style", "script", "-text"))
 _GROUPS = frozenset(("thead", "tbody", "tfoot"))
 """MuPDF gives groups of rows no ground."""
-_VOID = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
+_WITHOUT_SIDES = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "q", "source", "track", "wbr"))
+"""MuPDF itself writes quotes around the words of a ``q``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,36 +185,44 @@ class _Page:
         while stack:
             element, properties, is_new = stack.pop()
             id_ = element.mem_id
-            look = self.looks.get(id_, {})
-            if not is_new:
-                self._write_side(element, "after", properties)
-                for counters in self.counters.values():
-                    counters[:] = [counter for counter in counters if counter[0] != id_]
-                if self.has_boxes:
-                    self._set_in_rows(element)
+            if is_new:
+                properties = self._write_look(element, properties)
+                if id_ in self.hidden:
+                    continue
+                self._run(self.looks.get(id_, {}), element.parent.mem_id if element.parent is not None else id_)
+                children = [(child, properties, True) for child in element.iter()]
+                self._write_side(element, "before", properties)
+                stack.append((element, properties, False))
+                stack += reversed(children)
                 continue
-            if look:
-                if own := {name: value for name, value in look.items() if name.startswith("--")}:
-                    properties = {**properties, **own}
-                    look = self.looks[id_] = {name: value for name, value in look.items() if name not in own}
-                if element.tag in _READINGS:
-                    look.pop("display", None)
-                if element.tag in _GROUPS and (ground := {name: look[name] for name in look if "background" in name}):
-                    for row in element.iter():
-                        self.looks[row.mem_id] = {**ground, **self.looks.get(row.mem_id, {})}
-                style = _style_of(look, properties)
-                element.attrs["style"] = style
-                if self._hides(style):
-                    self.hidden.add(id_)
-            if not UNSEEN_ATTRIBUTES.isdisjoint(element.attributes):
-                self.hidden.add(id_)
-            if id_ in self.hidden:
-                continue
-            self._run(look, element.parent.mem_id if element.parent is not None else id_)
-            children = [(child, properties, True) for child in element.iter()]
-            self._write_side(element, "before", properties)
-            stack.append((element, properties, False))
-            stack += reversed(children)
+            self._write_side(element, "after", properties)
+            for counters in self.counters.values():
+                counters[:] = [counter for counter in counters if counter[0] != id_]
+            if self.has_boxes:
+                self._set_in_rows(element)
+
+    def _write_look(self, element: LexborNode, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """Writes what holds for an element into it. The custom properties that hold in it, of those around it."""
+        id_, look = element.mem_id, self.looks.get(element.mem_id, {})
+        if not UNSEEN_ATTRIBUTES.isdisjoint(element.attributes):
+            self.hidden.add(id_)
+        if not look:
+            return properties
+        if own := {name: value for name, value in look.items() if name.startswith("--")}:
+            properties = {**properties, **own}
+            look = self.looks[id_] = {name: value for name, value in look.items() if name not in own}
+        if element.tag in _READINGS:
+            look.pop("display", None)
+        if element.tag in _GROUPS and (ground := {name: look[name] for name in look if "background" in name}):
+            for row in element.iter():
+                self.looks[row.mem_id] = {**ground, **self.looks.get(row.mem_id, {})}
+        style = _style_of(_as_drawn(look), properties)
+        element.attrs["style"] = style
+        if self._hides(style):
+            self.hidden.add(id_)
+        elif look.get("display") == "table-cell":
+            element.insert_before(" ")
+        return properties
 
     def _hides(self, style: str) -> bool:
         if style not in self.hiding:
@@ -219,7 +231,7 @@ class _Page:
 
     def _write_side(self, element: LexborNode, side: str, properties: Mapping[str, str]) -> None:
         look = self.sides.get((element.mem_id, side))
-        if look is None or element.tag in _VOID:
+        if look is None or element.tag in _WITHOUT_SIDES:
             return
         self._run(look, element.mem_id)
         style = _style_of({name: value for name, value in look.items() if name != "content"}, properties)
@@ -266,7 +278,12 @@ class _Page:
         children = list(element.iter(include_text=True, skip_empty=True))
         if any(child.mem_id in self.with_rows for child in children):
             self.with_rows.add(element.mem_id)
-        columns = _columns(self.looks.get(element.mem_id, {}))
+        look = self.looks.get(element.mem_id, {})
+        if "flex" in look.get("display", "") or "grid" in look.get("display", ""):
+            # A browser puts the children apart, of which some have no lines of their own.
+            for child in element.iter():
+                child.insert_before(" ")
+        columns = _columns(look)
         if columns and len(children) > columns and self._are_cells(children):
             table = self.tree.create_node("table")
             children[0].insert_before(table, move=True)
@@ -307,7 +324,14 @@ class _Page:
         if not is_row or element.mem_id in self.hidden or element.tag in _NO_CELLS:
             return 0
         children = list(element.iter(include_text=True, skip_empty=True))
+        wraps = any("wrap" in look.get(name, "").replace("nowrap", "") for name in ("flex-wrap", "flex-flow"))
+        if wraps and (len(children) > _MOST_IN_LINE or any(map(self._takes_a_line, children))):
+            return 0
         return len(children) if self._are_cells(children) else 0
+
+    def _takes_a_line(self, element: LexborNode) -> bool:
+        look = self.looks.get(element.mem_id, {})
+        return any("100%" in look.get(name, "") for name in ("width", "flex", "flex-basis"))
 
     def _are_cells(self, children: Sequence[LexborNode]) -> bool:
         """Whether they are elements, short, seen, and in the order and the places of the page."""
@@ -328,6 +352,14 @@ def _overrule(look: Look, declared: Sequence[tuple[str, str]]) -> None:
         look[name] = value
 
 
+def _as_drawn(look: Look) -> Look:
+    """MuPDF takes a display that it does not know for a part of the line, and puts no room between cells."""
+    display = look.get("display", "").lower()
+    if display == "table-cell":
+        return {"padding-right": "12px", **look}
+    return {**look, "display": "block"} if display in _ON_LINES else look
+
+
 def _style_of(look: Look, properties: Mapping[str, str]) -> str:
     style = ";".join(f"{name}:{value}" for name, value in look.items())
     return in_pixels(_resolved(style, properties)).replace('"', "'")
@@ -343,7 +375,8 @@ def _resolved(style: str, properties: Mapping[str, str]) -> str:
 
 def _columns(look: Look) -> int:
     """Of a grid whose columns are counted in its style; else 0."""
-    stated = look.get("grid-template-columns", "")
+    shorthand = look.get("grid-template") or look.get("grid") or ""
+    stated = look.get("grid-template-columns", shorthand.partition("/")[2])
     if "grid" not in look.get("display", "") or "auto-fi" in stated:
         return 0
     stated = _REPEAT.sub(lambda repeat: f"{_PARENTHESES.sub('', repeat[2])} " * int(repeat[1]), stated)

@@ -18,7 +18,6 @@ from vrag_ray.corpus.formats.unseen import (
     strikes,
 )
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
-from vrag_ray.corpus.formats.web_gaps import CONTROLS
 from vrag_ray.corpus.formats.web_parts import words_of_element
 from vrag_ray.types.superscripts import superscript
 
@@ -27,6 +26,7 @@ address article aside blockquote br caption center dd details div dl dt figure f
 legend li main nav ol p pre section summary table tr ul
 """
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
+CONTROLS = ("button", "option", "output", "textarea")
 _APART = frozenset(("td", "th", *CONTROLS))
 _VOID = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
 _SUPERSCRIPT_TAG = "sup"

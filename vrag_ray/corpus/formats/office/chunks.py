@@ -14,7 +14,6 @@ from vrag_ray.corpus.formats.unseen import seen_page
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
-from vrag_ray.corpus.formats.web_gaps import with_gaps
 from vrag_ray.corpus.formats.web_styles import with_written_styles
 from vrag_ray.corpus.model import DecodeError, clean
 from vrag_ray.corpus.sniff import Format, sniff_bytes
@@ -67,7 +66,7 @@ def _plain(text: str) -> Chunk:
 
 def _web_page(html: str) -> Chunk:
     styled, notices = with_written_styles(with_written_formulas(html))
-    shown = _NOT_SHOWN.sub(" ", with_gaps(with_drawn_colours(seen_page(styled))))
+    shown = _NOT_SHOWN.sub(" ", with_drawn_colours(seen_page(styled)))
     body = _BODY.search(shown)
     attributes, inner = (body[1], body[2]) if body is not None else ("", shown)
     markup = f"<div{attributes}>{_AROUND.sub(' ', inner)}</div>"
