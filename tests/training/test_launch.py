@@ -208,6 +208,35 @@ def test_the_judge_is_called_before_anything_is_loaded(
 OWN = 'File "mine.py", line 3, in assign'
 
 
+def test_a_finished_run_starts_nothing_until_it_is_to_go_further(project: Path, workers: TrainDouble):
+    def trained(**changes: object) -> list[str]:
+        lines: list[str] = []
+        workers.config = {}
+        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"}} | changes), lines.append)
+        return lines
+
+    def started(**changes: object) -> bool:
+        trained(**changes)
+        return bool(workers.config)
+
+    assert started() and started()
+    run = project / "vrag-runs/run"
+    (run / "final").mkdir()
+    (run / "final/config.json").write_text("{}")
+    assert started(), "a run without checkpoints begins anew"
+    (run / "checkpoint_1").mkdir()
+    assert trained() == [f"this run is finished, and nothing is left to do: {run}"]
+    assert not workers.config
+    assert not started(checkpoint_every=7)
+    workers.failure = RuntimeError("out of memory")
+    with pytest.raises(VragError, match="out of memory"):
+        started(epochs=2)
+    workers.failure = None
+    assert started() and not started() and started(epochs=2)
+    (run / "final/config.json").unlink()
+    assert started(epochs=2)
+
+
 @pytest.mark.parametrize(
     ("last", "shown"),
     [

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+import yaml
+
 from vrag_ray.questions.judge import check_judge
 from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
 from vrag_ray.training.retriever.config import RetrieverConfig
@@ -24,6 +26,9 @@ C = TypeVar("C", bound=TrainConfig)
 OnLine = Callable[[str], None]
 OURS = f"{VragError.__module__.partition('.')[0]}."
 """How the last line of a traceback begins whose error is one of this package: its message names the remedy."""
+FINISHED = "finished.yaml"
+HOW_FAR = ("steps", "epochs", "validation", "validation_every", "validation_samples")
+"""Settings with which a finished run has more to do where they differ from those that it ended with."""
 NOT_READ = "not read: model.path is a URI, whose tokenizer is there once a run has copied the model"
 SLOW_ON_A_GPU = (
     "notice: the model computes in float32, which a GPU does many times slower and with more memory than in bfloat16 "
@@ -70,7 +75,7 @@ def checked_rl(config: RLConfig) -> tuple[RLConfig, str]:
     placed = with_changes(config, {"environment": environment, "reward": reward, "model": model, **paths})
     found = check_questions(placed)
     placed = _with_storage(with_family(placed), REINFORCEMENT)
-    if reward.scorer == AnswerScorer.JUDGE and reward.judge is not None:
+    if reward.scorer == AnswerScorer.JUDGE and reward.judge is not None and not _is_finished(placed):
         # Last, because it is a paid request. The model and the engine take minutes to load before the first rollout.
         found = f"{found}; {asyncio.run(check_judge(reward.judge, 'reward.judge'))}"
     return placed, found
@@ -166,15 +171,20 @@ def _collection(root: str, field: str = "environment.collection") -> str:
 
 
 def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_line: OnLine, kind: str) -> str:
+    storage = RunStorage(config.storage, config.name)
+    if _is_finished(config):
+        on_line(f"this run is finished, and nothing is left to do: {storage.uri()}")
+        return storage.uri(FINAL)
     import ray
     from ray import train
     from ray.train.torch import TorchTrainer
 
     from vrag_ray.cluster import start_ray
 
-    storage = RunStorage(config.storage, config.name)
     storage.create()
     claim(storage, kind)
+    if storage.size(FINISHED):
+        storage.write(FINISHED, b"")
     record_inputs(storage, config)
     on_line(f"everything of this run: {storage.uri()}")
     if config.model.gpu and config.model.computed_in == "float32":
@@ -207,7 +217,20 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_l
     finally:
         over.set()
         watcher.join()
+    storage.write(FINISHED, yaml.safe_dump(_extent(config)).encode())
     return storage.uri(FINAL)
+
+
+def _is_finished(config: TrainConfig) -> bool:
+    """Whether the run has ended with all that ``config`` demands, and its model is there: model and engine need not be
+    loaded to export it once more. A run without checkpoints begins anew, whatever its settings."""
+    storage = RunStorage(config.storage, config.name)
+    has_ended = yaml.safe_load(storage.read(FINISHED)) == _extent(config)
+    return has_ended and storage.has_checkpoint() and storage.size(f"{FINAL}/config.json") > 0
+
+
+def _extent(config: TrainConfig) -> dict[str, object]:
+    return config.model_dump(mode="json", include=set(HOW_FAR))
 
 
 def _reason(error: BaseException) -> str:
