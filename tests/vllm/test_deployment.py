@@ -45,6 +45,7 @@ def test_what_the_user_set_in_the_environment_stays(monkeypatch: pytest.MonkeyPa
     prepare_process(VllmConfig(model="m", num_gpus=0))
     assert os.environ["VLLM_CPU_KVCACHE_SPACE"] == "9"
     assert os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] == "0"
+    assert os.environ["TORCH_COMPILE_DISABLE"] == "1"
 
 
 class TestEngineArguments:

@@ -33,6 +33,9 @@ CPU_ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     # No warm-up and no compilation, which cost minutes on few cores.
     "VLLM_CPU_CI_ENV": "1",
+    # The sampler's functions are compiled all the same where they are first used: log-probs take 12 s and a C++
+    # compiler then, and no reply is faster for it.
+    "TORCH_COMPILE_DISABLE": "1",
 }
 NOISE = {
     "vllm.v1.worker.cpu_worker": re.compile("doesn't allow to use `torch.set_num_threads`"),
