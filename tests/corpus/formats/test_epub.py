@@ -1,12 +1,14 @@
 import io
 import zipfile
 
+import pymupdf
 import pytest
 from PIL import Image
 
 from tests.support.books import chapter, epub
 from tests.support.documents import decoded, image_bytes
 from tests.support.office import archive
+from vrag_ray.corpus.formats.epub import readable_book
 from vrag_ray.corpus.model import DecodeError, WorkItem
 from vrag_ray.types import DocumentKind
 
@@ -65,6 +67,62 @@ def test_formulas_of_a_book_are_read_as_text(sandbox, put, options):
     path = put("a.epub", epub({"a.xhtml": chapter(f"<p>Take 2 {half} cups.</p>"), "b.xhtml": MAST}, {}))
     units = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 2, "a.epub"), options)
     assert [unit.text.strip() for unit in units] == ["Take 2 1/2 cups.", "The mast is of spruce."]
+
+
+HIDDEN = "<p>The mast is of spruce.</p><p class='b'>Gone</p>"
+PAGE = "<html xmlns='http://www.w3.org/1999/xhtml'><head><title/><script src='x.js'/>{}</head><body>{}</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("page", "sheets"),
+    [
+        (PAGE.format("<style><![CDATA[ body &gt; .b{display:none} ]]></style>", HIDDEN), {}),
+        (PAGE.format("<link rel='stylesheet' href='../Styles/m%20a.css'/>", HIDDEN),
+         {"Styles/m a.css": "@charset 'utf-8';@import url('in/b.css') screen;",
+          "Styles/in/b.css": ".b{display:none}"}),
+        (PAGE.format("<style>.b{display:none}</style>", "<p class='b'/><p>The mast<a id='b'/> is of spruce.</p>"), {}),
+        ("<!DOCTYPE html [<!ENTITY tree 'spruce'>]>" + PAGE.format("", "<p>The <![CDATA[mast]]> is of &tree;.</p>"),
+         {}),
+        ("<h:html xmlns:h='http://www.w3.org/1999/xhtml'><h:head><h:style>.b{display:none}</h:style></h:head><h:body>"
+         "<h:p class='b'>Gone</h:p><h:p>The mast is of spruce.</h:p></h:body></h:html>", {}),
+    ],
+)  # fmt: skip
+def test_chapters_are_xhtml_and_their_style_sheets_are_found(sandbox, put, options, page, sheets):
+    path = put("a.epub", epub({"a.xml": page}, sheets))
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 1, "a.epub"), options)
+    assert unit.text.strip() == "The mast is of spruce."
+
+
+def test_counters_and_rows_of_flex_containers_are_read_in_a_chapter(sandbox, put, options):
+    sheet = "h2{counter-increment:s}h2::before{content:counter(s,upper-roman) '. '}.f{display:flex}"
+    row = "<div class='f'><b>{}</b><i>{}</i></div>"
+    body = f"<h2>Masts</h2><h2>Keels</h2>{row.format('Spruce', 71)}{row.format('Oak', 22)}"
+    path = put("a.epub", epub({"a.xhtml": PAGE.format(f"<style>{sheet}</style>", body)}, {}))
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 1, "a.epub"), options)
+    assert [" ".join(line.split()) for line in unit.text.split("\n") if line.strip()] == [
+        "I. Masts",
+        "II. Keels",
+        "Spruce 71",
+        "Oak 22",
+    ]
+
+
+def test_a_cover_is_drawn_and_fonts_and_margins_stay_in_the_style_sheets(tmp_path):
+    cover = (
+        "<svg xmlns='http://www.w3.org/2000/svg' xmlns:xlink='http://www.w3.org/1999/xlink' width='90' height='90' "
+        "viewBox='0 0 9 9'><image width='9' height='9' xlink:href='c.png'/></svg>"
+    )
+    sheet = "p{margin:0}@font-face{font-family:Own;src:url(own.otf)}@page{margin:9px}"
+    files = {"OEBPS/c.png": image_bytes(Image.new("RGB", (9, 9), "red"), "PNG"), "OEBPS/s.css": sheet}
+    (tmp_path / "a").write_bytes(epub({"a.xhtml": PAGE.format("<link rel='stylesheet' href='s.css'/>", cover)}, files))
+    book, _ = readable_book(tmp_path / "a", (595, 842), 11)
+    assert isinstance(book, bytes)
+    with pymupdf.open(stream=book, filetype="epub") as document:
+        assert document[0].get_pixmap().color_topusage()[1] == b"\xff\xff\xff"
+        assert b"\xff\0\0" * 80 in document[0].get_pixmap().samples
+    with zipfile.ZipFile(io.BytesIO(book)) as archive_:
+        left = archive_.read("OEBPS/s.css").decode()
+    assert left == "@font-face{font-family:Own;src:url(own.otf)}@page{margin:9px}"
 
 
 def test_a_book_is_one_without_its_mimetype_too(sandbox, put, options):

@@ -54,6 +54,28 @@ def test_hidden_words_are_left_out_and_counted_and_what_is_visible_in_them_is_re
 
 
 @pytest.mark.parametrize(
+    "sheet",
+    [
+        "<![CDATA[g > .h{display:none}]]>",
+        "text:not(.k){visibility:hidden}",
+        "svg{--o:none}@layer a{.h{display:var(--o)}}",
+    ],
+)
+def test_any_selector_of_a_style_sheet_hides_words(tmp_path, sheet):
+    body = "<g><text class='h' y='20'>One two</text><text class='k' y='40'>Gauge</text></g>"
+    read, notices = lines(f"<svg {SPACE}><style>{sheet}</style>{body}</svg>", tmp_path)
+    assert (read, notices) == (["Gauge"], ["2 words that are hidden in it are left out"])
+
+
+def test_colours_of_a_style_sheet_are_drawn(tmp_path):
+    body = "<rect class='box' width='400' height='200'/><text class='t' y='20'>Gauge</text>"
+    (tmp_path / "a.svg").write_text(f"<svg {SPACE}><style>.box{{fill:#036}}.t{{fill:white}}</style>{body}</svg>")
+    [part], _ = laid_out(tmp_path / "a.svg", Format.SVG)
+    with part.open() as document:
+        assert document[0].get_pixmap().color_topusage()[1] == b"\0\x33\x66"
+
+
+@pytest.mark.parametrize(
     "svg",
     [
         '<s:svg xmlns:s="http://www.w3.org/2000/svg" width="500" height="99"><s:text y="50">Roach 508</s:text></s:svg>',

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.office import WORD_SPACES, archive, docx, docx_of, paragraph, pptx, xlsx
-from vrag_ray.corpus.formats.epub import readable_book
 from vrag_ray.corpus.formats.laid_out import laid_out
 from vrag_ray.corpus.formats.references import hidden_spans
 from vrag_ray.corpus.formats.unseen import hides
@@ -438,15 +437,20 @@ def test_what_is_struck_out_in_an_e_book_is_left_out_and_counted(tmp_path: Path)
         (f"<p>{SEEN}</p><p class='a'>{SECRET}</p>", ".a{opacity:0}"),
         (f"<p>{SEEN}</p><p style='left:-9999px'>{SECRET}</p>", ""),
         (f"<p class='a b'>{SEEN}</p>", ".a{display:none}@media (min-width:500px){.b{display:block}}"),
+        (f"<p class='a'>{SEEN}</p><p>{SECRET}</p>", "p:not(.a){display:none}"),
+        (f"<p>{SEEN}</p><p class='a'>{SECRET}</p>", "body{--out:none;:is(.a,.b){display:var(--out)}}"),
+        (
+            f"<h1 class='a g'>{SEEN}</h1>",
+            ".a{background-clip:text;color:transparent}.g{background:linear-gradient(red,blue)}",
+        ),
+        (
+            f"<p class='a'>employs many people.</p><p>{SECRET}</p>",
+            "p{display:none}.a{display:block}.a::before{content:'The tannery '}",
+        ),
     ],
 )
 def test_an_e_book_is_read_as_its_styles_show_it(tmp_path: Path, body: str, sheet: str) -> None:
     assert read(tmp_path / "a", epub(body, s=sheet), Format.EPUB)[0] == SEEN
-
-
-def test_an_e_book_that_has_nothing_to_change_stays_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(epub(f"<p>{SEEN}</p>", s="p{margin:0}"))
-    assert readable_book(tmp_path / "a", (595, 842), 11) == (tmp_path / "a", [])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vrag_ray.corpus.formats.web_sheets import PlainRules, applies, for_screen, sheet_for_screen
+from vrag_ray.corpus.formats.web_sheets import applies, content_text, in_pixels, rules_for_screen
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,13 @@ def test_a_query_does_not_hold(query: str) -> None:
         (".a{x:1}@media print{.a{x:2}}.b{x:3}", ".a{x:1}.b{x:3}"),
         ("@media (min-width:1px){.a{x:1}.b{x:2}}", ".a{x:1}.b{x:2}"),
         ("@media screen{@media print{.a{x:1}}@media (min-width:9px){.b{x:2}}}", ".b{x:2}"),
-        (".a{x:1;@media print{x:2}@media screen{x:3}}", ".a{x:1;x:3}"),
+        (".a{x:1;@media print{x:2}@media screen{x:3}}", ".a{x:1}.a{x:3}"),
         ("@supports (x:1){@media print{.a{x:1}}.b{x:2}}", ".b{x:2}"),
         ("@supports not (display:grid){.a{x:1}}.b{x:2}", ".b{x:2}"),
         ("@supports (-moz-appearance:none) or (display:grid){.a{x:1}}", ".a{x:1}"),
         ("@supports (-moz-appearance:none) and (display:grid){.a{x:1}}", ""),
+        ("@container card (min-width:40em){.a{x:1}}@container (width<9em){.b{x:2}}", ".a{x:1}"),
+        ("@keyframes k{from{x:1}}@font-face{x:2}@starting-style{.a{x:3}}.b{x:4}", ".b{x:4}"),
         ("@layer base{.a{x:1}}.b{x:2}", ".a{x:1}.b{x:2}"),
         (".b{x:2}@layer base{.a{x:1}}", ".a{x:1}.b{x:2}"),
         ("@layer low, high;@layer high{.a{x:1}}@layer low{.a{x:2}}", ".a{x:2}.a{x:1}"),
@@ -62,48 +64,51 @@ def test_a_query_does_not_hold(query: str) -> None:
         ("@media print{@layer a{.a{x:1}}}@layer b{@media screen{.b{x:2}}}", ".b{x:2}"),
         ("/* @media print{ */.a{x:1}", ".a{x:1}"),
         ("@media print{.a{x:1}", ""),
-        (r".md\:block,.w-\31 0:hover{x:1}", '[class~="md:block"],[class~="w-10"]:hover{x:1}'),
-        (r".p{width:.5\9}", r".p{width:.5\9}"),
-        (".a{font-size:1.5vw;width:50vw}", ".a{font-size:19.2px;width:50vw}"),
-        (".a{font:bold 2vh/1 serif}", ".a{font:bold 14.4px/1 serif}"),
+        (".a{x:1;.b{x:2}x:3}", ".a{x:1}.a .b{x:2}.a{x:3}"),
+        (".a,.b{&:hover>i,.c &{x:1}}", ":is(.a,.b):hover>i{x:1}.c :is(.a,.b){x:1}"),
+        (".a{@media print{.b{x:1}}> .c{@media screen{x:2}}}", ".a > .c{x:2}"),
+        (f".a{{{'&,&{' * 30}x:1{'}' * 30}}}.b{{x:2}}", ".b{x:2}"),
+        (".a{x:'}{';y:2}", ".a{x:'}{';y:2}"),
+        ("@import url(a.css);.a{x:1}", ".a{x:1}"),
     ],
 )
 def test_what_of_a_sheet_holds(sheet: str, held: str) -> None:
-    assert sheet_for_screen(sheet) == held
-
-
-def test_a_sheet_for_print_is_emptied_and_a_style_takes_pixels() -> None:
-    page = '<style media="print">p{x:1}</style><style media=screen>p{x:2}</style><p style="font-size:2vw">50vw</p>'
-    assert for_screen(page) == (
-        '<style media="print"></style><style media=screen>p{x:2}</style><p style="font-size:25.6px">50vw</p>'
+    rules = (
+        f"{rule.selector}{{{';'.join(f'{name}:{value}' for name, value, _ in rule.declared)}}}"
+        for rule in rules_for_screen(sheet)
     )
-
-
-def test_the_rule_with_more_names_overrules_and_an_important_one_overrules_all() -> None:
-    rules = PlainRules()
-    rules.add("p.a{x:1;y:1!important} .a{x:2} p{x:3;z:3} .a.b{x:4} #c{x:5} div .a{x:6} .a:hover{x:7}")
-    assert rules.style_of("p", {"class": "a"}) == "x:1;z:3;y:1"
-    assert rules.style_of("p", {"class": "a b", "style": "y:8"}) == "x:4;z:3;y:1"
-    assert rules.style_of("i", {"id": "c", "style": "w:url(a;b:1)"}) == "x:5;w:url(a;b:1)"
-    assert rules.style_of("i", {"class": "z"}) == ""
+    assert "".join(rules) == held
 
 
 @pytest.mark.parametrize(
-    ("stated", "drawn"),
+    ("style", "drawn"),
     [
-        ("'';content:none", '"";content:""'),
-        ("normal", '""'),
-        ("open-quote", '"\u201c"'),
-        (r'"\2022\00A0 "', '"\u2022\u00a0"'),
-        (r'"\f005"', '""'),
-        ('"a" "b"', '"ab"'),
-        (r'"say \"hi\"" !important', """'say "hi"'!important"""),
-        ('"kr" / "crowns"', '"kr"'),
-        ("url(a.png)", '""'),
-        ('counter(part) ". "', '""'),
-        ('" (" attr(href) ")"', '""'),
-        ("'{;}'", '"{;}"'),
+        ("font-size:1.5vw;width:50vw", "font-size:19.2px;width:50vw"),
+        ("font:bold 2vh/1 serif", "font:bold 14.4px/1 serif"),
+        ("content:'2vw'", "content:'2vw'"),
     ],
 )
-def test_what_a_sheet_puts_beside_an_element_is_a_string(stated: str, drawn: str) -> None:
-    assert sheet_for_screen(f"q:before{{content:{stated}}}") == f"q:before{{content:{drawn}}}"
+def test_type_sizes_by_the_window_are_pixels(style: str, drawn: str) -> None:
+    assert in_pixels(style) == drawn
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("none", ""),
+        ("open-quote", "\u201c"),
+        (r'"\2022\00A0 "', "\u2022\u00a0"),
+        (r'"\f005"', ""),
+        ('"a" "b"', "ab"),
+        (r'"say \"hi\""', 'say "hi"'),
+        ('"kr" / "crowns"', "kr"),
+        ("url(a.png)", ""),
+        ('counter(part) ". "', "<counter part>. "),
+        ('" (" attr(href) ")"', " (<attr href>)"),
+    ],
+)
+def test_what_a_sheet_puts_beside_an_element_is_a_text(value: str, text: str) -> None:
+    def written(name: str, given: list[str]) -> str:
+        return "" if name == "url" else f"<{name} {' '.join(given)}>"
+
+    assert content_text(value, written) == text

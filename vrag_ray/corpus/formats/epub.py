@@ -10,7 +10,9 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from html import unescape
 from pathlib import Path
 from posixpath import dirname, join, normpath
@@ -18,18 +20,24 @@ from urllib.parse import unquote
 
 import pymupdf
 
+from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.symbol_fonts import with_written_signs
 from vrag_ray.corpus.formats.unseen import seen_page
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
-from vrag_ray.corpus.formats.web_parts import with_readings
-from vrag_ray.corpus.formats.web_sheets import for_screen
+from vrag_ray.corpus.formats.web_parts import html_of_xml, with_readings
+from vrag_ray.corpus.formats.web_styles import with_written_styles
 from vrag_ray.corpus.model import DecodeError
 
 MOST_CHAPTER_BYTES = 64 * 2**20
-"""Of a chapter in which formulas are looked for."""
+"""Of a chapter whose markup is changed."""
 MOST_BYTES = 128 * 2**20
-"""Of a book whose styles are changed, in memory."""
+"""Of a book whose markup is changed, in memory."""
+MOST_NESTED = 5
+"""Style sheets that import each other."""
+_IMPORT = re.compile(r"@import\s+(?:url\(\s*)?[\"']?([^\"'()\s;]+)[\"']?\s*\)?[^;{}]*;", re.IGNORECASE)
+_LEFT_TO_MUPDF = re.compile(r"@(?:font-face|page)\b[^{}]*\{[^{}]*\}", re.IGNORECASE)
 _DAMAGE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError)
 _ERROR = re.compile(r'\s*ERROR:\s+cannot\s+find\s+chapter\s+"(.+?)"\s*', re.DOTALL)
 _ENCRYPTION, _CONTAINER = "META-INF/encryption.xml", "META-INF/container.xml"
@@ -42,7 +50,6 @@ _ITEM = re.compile(rb"<(?:\w+:)?item\b([^>]*)>")
 _ID, _HREF = re.compile(rb"\bid\s*=\s*[\"']([^\"']*)[\"']"), re.compile(rb"\bhref\s*=\s*[\"']([^\"']*)[\"']")
 _LISTED = re.compile(rb"<(?:\w+:)?itemref\b[^>]*?\bidref\s*=\s*[\"']([^\"']*)[\"'][^>]*>")
 _LOCKED_FILE = re.compile(rb"CipherReference\b[^>]*\bURI\s*=\s*[\"']([^\"']*)[\"']")
-_WITH_FORMULAS = re.compile(rb"<(?:\w+:)?math[\s>]", re.IGNORECASE)
 _LOCKED = "locked by copy protection (DRM)"
 _REMEDY = "get an edition without it, or export the text from the program that opens it"
 _NAMED = 5
@@ -61,8 +68,7 @@ def readable_book(path: Path, size: tuple[int, int], type_size: float) -> tuple[
         package = _package(archive) if _CONTAINER in names else ""
         content = archive.read(package) if package in names else b""
         files = _files(content, package)
-        changed = _rewritten(archive)
-        notices: list[str] = []
+        changed, notices = _rewritten(archive, list(files.values()))
         if _ENCRYPTION in names or not names.issuperset(files.values()):
             with pymupdf.open(path, filetype="epub", width=size[0], height=size[1], fontsize=type_size) as book:
                 missing, chapters = _missing(book), int(book.chapter_count)
@@ -74,7 +80,7 @@ def readable_book(path: Path, size: tuple[int, int], type_size: float) -> tuple[
                     remedy = _REMEDY if is_locked else "get the whole file again"
                     raise DecodeError(f"holds no chapter that can be read, since they are {reason}: {remedy}")
                 shown = ", ".join(missing[:_NAMED]) + (", …" if len(missing) > _NAMED else "")
-                notices = [f"chapters left out: {shown} ({reason})"]
+                notices.append(f"chapters left out: {shown} ({reason})")
                 gone = {id_ for id_, file in files.items() if file in missing}
                 changed[package] = _LISTED.sub(lambda item: b"" if _text(item[1]) in gone else item[0], content)
         try:
@@ -116,46 +122,47 @@ def _locked(archive: zipfile.ZipFile) -> frozenset[str]:
     return frozenset(unquote(_text(file[1])) for file in _LOCKED_FILE.finditer(archive.read(_ENCRYPTION)))
 
 
-def _rewritten(archive: zipfile.ZipFile) -> dict[str, bytes]:
-    """The chapters and style sheets, by name, of which MuPDF would read something else than a program for books: with
-    formulas as text, and with styles as those of web pages are written. Only in UTF-8, or with formulas."""
-    changed: dict[str, bytes] = {}
-    is_small = sum(info.file_size for info in archive.infolist()) <= MOST_BYTES
-    for info in archive.infolist():
-        name = info.filename.lower()
-        is_sheet = name.endswith(".css")
-        if not (is_sheet or name.endswith((".xhtml", ".html", ".htm"))) or info.file_size > MOST_CHAPTER_BYTES:
+def _rewritten(archive: zipfile.ZipFile, chapters: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
+    """The chapters and style sheets, by name, as a program for books shows them: with formulas as text and the rules of
+    the sheets in their elements; and notices. What is damaged is as it was."""
+    infos = {info.filename: info for info in archive.infolist() if info.file_size <= MOST_CHAPTER_BYTES}
+    if sum(info.file_size for info in infos.values()) > MOST_BYTES:
+        return {}, []
+    sheets: dict[str, str] = {}
+    for name in infos:
+        if name.lower().endswith(".css"):
+            with suppress(*_DAMAGE, DecodeError):
+                sheets[name] = decode_text(archive.read(name)).text
+    changed = {name: "".join(_LEFT_TO_MUPDF.findall(sheet)).encode() for name, sheet in sheets.items()}
+    notices: list[str] = []
+    for name in dict.fromkeys(chapters):
+        if name not in infos or name.lower().endswith(".svg"):
             continue
         try:
-            data = archive.read(info)
-        except _DAMAGE:
-            if is_sheet:
-                continue
-            raise
-        has_formulas = not is_sheet and _WITH_FORMULAS.search(data) is not None
-        try:
-            read = markup_in_utf8(data)[0].decode("utf-8", "replace") if has_formulas else data.decode()
-        except UnicodeDecodeError:
+            page = markup_in_utf8(archive.read(name))[0].decode("utf-8", "replace")
+        except DecodeError:
             continue
-        written = with_written_formulas(read) if has_formulas else read
-        if is_small:
-            written = _drawn_sheet(written) if is_sheet else _drawn(with_readings(written))
-        if written != read:
-            changed[info.filename] = written.encode("utf-8", "replace")
-    return changed
+        page, left_out = with_written_styles(
+            with_readings(html_of_xml(with_written_formulas(page))),
+            partial(_sheet_at, sheets, dirname(name)),
+            len(chapters),
+        )
+        changed[name] = with_drawn_colours(seen_page(with_written_signs(page))).encode("utf-8", "replace")
+        notices += left_out
+    return changed, list(dict.fromkeys(notices))
 
 
-def _drawn(page: str) -> str:
-    return with_drawn_colours(seen_page(for_screen(page)))
-
-
-def _drawn_sheet(sheet: str) -> str:
-    return _drawn(f"<style>{sheet}</style>").removeprefix("<style>").removesuffix("</style>")
+def _sheet_at(sheets: Mapping[str, str], folder: str, address: str, depth: int = 1) -> str:
+    """The sheet that a file in the ``folder`` names, with those that it imports; "" for one that is not there."""
+    name = normpath(join(folder, unquote(address)))
+    if depth > MOST_NESTED:
+        return ""
+    return _IMPORT.sub(lambda match: _sheet_at(sheets, dirname(name), match[1], depth + 1), sheets.get(name, ""))
 
 
 def _copy(archive: zipfile.ZipFile, changed: Mapping[str, bytes]) -> bytes:
     copy = io.BytesIO()
     with zipfile.ZipFile(copy, "w") as target:
         for info in archive.infolist():
-            target.writestr(info, changed.get(info.filename) or archive.read(info))
+            target.writestr(info, changed[info.filename] if info.filename in changed else archive.read(info))
     return copy.getvalue()

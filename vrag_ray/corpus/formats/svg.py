@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
+from itertools import count
 from xml.etree import ElementTree
 
-from vrag_ray.corpus.formats.unseen import hides, states_visible
-from vrag_ray.corpus.formats.web_sheets import PlainRules, applies
+from vrag_ray.corpus.formats.unseen import TAG, hides, states_visible
+from vrag_ray.corpus.formats.web_parts import html_of_xml
+from vrag_ray.corpus.formats.web_styles import written_styles
 from vrag_ray.corpus.formats.web_text import text_of_html
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
@@ -21,6 +23,7 @@ _WITH_WORDS = frozenset(("text", "tspan", "textPath", "a"))
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:px)?\s*")
 _LENGTH_IN_STYLE = re.compile(r"(?:^|[;\s\"'])(width|margin-left|padding-top|font-size)\s*:\s*(\d+(?:\.\d+)?)px")
 _START = re.compile(r"\s*[Mm]\s*([+-]?[\d.]+(?:[eE][+-]?\d+)?)[\s,]*([+-]?[\d.]+(?:[eE][+-]?\d+)?)")
+_NUMBERED = "data-number"
 _TYPE_SIZE, _LEADING, _LETTER = 12.0, 1.2, 0.45
 """Of text in HTML, in user units; of a line, and of a letter at least on average, in type sizes."""
 MOST_CHARS = 32 * 2**20
@@ -34,20 +37,17 @@ def plain_drawing(svg: str) -> tuple[str, int]:
     is no XML, is very large, or is nested very deeply."""
     if len(svg) > MOST_CHARS:
         return svg, 0
+    numbers = count()
+    numbered = TAG.sub(lambda tag: f'<{tag[1]} {_NUMBERED}="{next(numbers)}"{tag[2]}{tag[3]}>', svg)
     try:
         # This process is limited, and expat itself limits what entities make.
-        root = ElementTree.fromstring(svg.encode("utf-8", "replace"))  # noqa: S314
+        root = ElementTree.fromstring(numbered.encode("utf-8", "replace"))  # noqa: S314
     except ElementTree.ParseError:
         return svg, 0
-    rules = PlainRules()
-    paths: dict[str, str] = {}
-    for element in filter(_is_drawn, root.iter()):
-        if _name(element) == "style" and applies(element.get("media", "")):
-            rules.add(element.text or "")
-        elif _name(element) == "path":
-            paths[element.get("id", "")] = element.get("d", "")
+    styles = written_styles(html_of_xml(numbered), _NUMBERED)
+    paths = {path.get("id", ""): path.get("d", "") for path in root.iter() if _is_drawn(path) and _name(path) == "path"}
     try:
-        hidden = _rewrite(root, rules, paths, is_gone=False, is_invisible=False)
+        hidden = _rewrite(root, styles, paths, is_gone=False, is_invisible=False)
         root.set("xmlns", _SVG)
         root.set("xmlns:xlink", _XLINK)
         return ElementTree.tostring(root, encoding="unicode"), hidden
@@ -56,14 +56,21 @@ def plain_drawing(svg: str) -> tuple[str, int]:
 
 
 def _rewrite(
-    element: ElementTree.Element, rules: PlainRules, paths: Mapping[str, str], *, is_gone: bool, is_invisible: bool
+    element: ElementTree.Element,
+    styles: Mapping[str, str],
+    paths: Mapping[str, str],
+    *,
+    is_gone: bool,
+    is_invisible: bool,
 ) -> int:
     """Makes what MuPDF draws of an element and all in it, which is in one that is not displayed, or in one that is
     invisible: in this it may be visible again. How many hidden words are left out."""
     element.tag = _name(element)
     element.attrib = dict(_plain_attributes(element))
     looks = (f"{name}:{element.get(name)}" for name in ("display", "visibility", "opacity") if element.get(name))
-    style = ";".join([*looks, rules.style_of(element.tag, element.attrib)])
+    if style := styles.get(element.attrib.pop(_NUMBERED, ""), ""):
+        element.set("style", style)
+    style = ";".join([*looks, style])
     is_gone = is_gone or hides(style)
     visible = states_visible(style)
     is_invisible = is_invisible if visible is None else not visible
@@ -83,7 +90,7 @@ def _rewrite(
         if _name(child) == "switch":
             _choose(child)
         inner = _as_text(child, child) if _name(child) == "foreignObject" else child
-        hidden += _rewrite(inner, rules, paths, is_gone=is_gone, is_invisible=is_invisible)
+        hidden += _rewrite(inner, styles, paths, is_gone=is_gone, is_invisible=is_invisible)
         if element.tag in _WITH_WORDS and is_hidden:
             hidden += len((inner.tail or "").split())
             inner.tail = ""
@@ -148,9 +155,7 @@ def _as_text(foreign: ElementTree.Element, place: ElementTree.Element) -> Elemen
         stated = place is foreign and _length(place, "width") == 0
         x, y = (x + lengths.get("margin-left", 0), y + lengths.get("padding-top", 0)) if stated else (x, y)
         y += size
-    text.attrib.update(
-        {key: foreign.get(key, "") for key in ("class", "id", "display", "visibility") if foreign.get(key)}
-    )
+    text.attrib.update({key: foreign.get(key, "") for key in (_NUMBERED, "display", "visibility") if foreign.get(key)})
     for number, line in enumerate(lines):
         place_of_line = {"x": f"{x:g}", "y": f"{y + number * size * _LEADING:g}"}
         ElementTree.SubElement(text, f"{{{_SVG}}}tspan", place_of_line).text = line

@@ -113,7 +113,6 @@ UNSEEN_ATTRIBUTES = frozenset(("hidden", "popover"))
 _HIDDEN = re.compile(rf"\s(?:{'|'.join(sorted(UNSEEN_ATTRIBUTES))})(?=[\s=]|$)", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"\b(display|visibility)\s*=\s*[\"']\s*(none|hidden|collapse)\s*[\"']", re.IGNORECASE)
 SHEET = re.compile(r"(<style\b[^>]*>)(.*?)(</style>)", re.IGNORECASE | re.DOTALL)
-BLOCK = re.compile(r"\{([^{}]*)\}")
 
 
 def hides(style: str) -> bool:
@@ -158,8 +157,8 @@ def leaves_unseen(style: str) -> bool:
 
 
 def seen_page(html: str) -> str:
-    """A web page in which what its styles hide is hidden as MuPDF understands it: by ``display: none``, and where what
-    stands in it may be seen, by type without a size."""
+    """A web page, whose styles stand in its elements, in which what they hide is hidden as MuPDF understands it: by
+    ``display: none``, and where what stands in it may be seen, by type without a size."""
 
     def mark(match: re.Match[str]) -> str:
         style = STYLE_VALUE.search(match[2])
@@ -171,18 +170,9 @@ def seen_page(html: str) -> str:
         if style is None or not _NO_SIZE.search(stated):
             return match[0]
         start, end = style.span(1 if style[1] else 2)
-        return f"<{match[1]}{match[2][:start]}{drawn(stated)}{match[2][end:]}{match[3]}>"
+        return f"<{match[1]}{match[2][:start]}{_NO_SIZE.sub(_NO_SIZE_AS_DRAWN, stated)}{match[2][end:]}{match[3]}>"
 
-    def drawn(style: str) -> str:
-        return _NO_SIZE.sub(_NO_SIZE_AS_DRAWN, style)
-
-    def with_none(match: re.Match[str]) -> str:
-        return f"{{{match[1]};display:none}}" if hides(match[1]) else f"{{{drawn(match[1])}}}"
-
-    def marked_sheet(match: re.Match[str]) -> str:
-        return match[1] + BLOCK.sub(with_none, match[2]) + match[3]
-
-    return SHEET.sub(marked_sheet, TAG.sub(mark, html))
+    return TAG.sub(mark, html)
 
 
 def strikes(style: str) -> bool:

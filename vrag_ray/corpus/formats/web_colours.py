@@ -11,14 +11,10 @@ import re
 
 from PIL import ImageColor
 
-from vrag_ray.corpus.formats.unseen import BLOCK, SHEET, STYLE_VALUE, TAG
+from vrag_ray.corpus.formats.unseen import STYLE_VALUE, TAG
 
 MIDDLE_GREY = "#808080"
 """In place of a picture behind text, or in it: light type and dark type, and such grounds, differ from it."""
-MOST_NESTED = 5
-"""Custom properties that name each other."""
-_PROPERTY = re.compile(r"(--[\w-]+)\s*:\s*([^;{}]+)")
-VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
 _NUMBER = r"(\d*\.?\d+)"
 _ALPHA = rf"\s*(?:[,/]\s*{_NUMBER}(%?)\s*)?\)"
 _RGB = re.compile(rf"rgba?\(\s*{_NUMBER}(%?)[\s,]+{_NUMBER}%?[\s,]+{_NUMBER}%?{_ALPHA}", re.IGNORECASE)
@@ -32,7 +28,6 @@ _FAINT = re.compile(r"rgba?\([^)]*[,/]\s*(?:0?\.[0-4]\d*|0|[0-4]?\d%)\s*\)|#\w{6
 _BY_GROUND = re.compile(r"\bbackground-clip\s*:\s*text\b", re.IGNORECASE)
 """Letters are filled by their ground, which is drawn nowhere else."""
 _CLEAR = re.compile(r"(?:^|[;\s])(?:-webkit-text-fill-)?color\s*:\s*(?:transparent\b|#0{8}\b|#0{4}\b)", re.IGNORECASE)
-_GROUP = re.compile(r"\b(?:thead|tbody|tfoot)(?=\s*(?:,|$))")
 _ATTRIBUTE = re.compile(r"\s(bgcolor|text|color)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
 _MEANING = {
     **{(tag, "bgcolor"): "background-color" for tag in ("body", "table", "thead", "tbody", "tfoot", "tr", "td", "th")},
@@ -42,25 +37,16 @@ _MEANING = {
 
 
 def with_drawn_colours(html: str) -> str:
-    """``html`` with its grounds and the colours of its type as plain declarations of style sheets."""
-    properties: dict[str, str] = {}
-    for sheet in SHEET.finditer(html):
-        for name, value in _PROPERTY.findall(sheet[2]):
-            properties.setdefault(name, value.strip())
+    """``html``, whose styles stand in its elements, with its grounds and the colours of its type as plain
+    declarations."""
 
     def plain(style: str) -> str:
-        for _ in range(MOST_NESTED):
-            style = VARIABLE.sub(lambda match: properties.get(match[1], match[2] or "inherit"), style)
         style = _UNKNOWN.sub("inherit", style)
         style = _RGB.sub(_as_hex, _HSL.sub(_as_hex_of_hue, style))
         return _GROUND.sub(_drawn_ground, style)
 
     def lettered(style: str) -> str:
         return f"{style};{_lettered(is_clear=_CLEAR.search(style) is not None)}" if _BY_GROUND.search(style) else style
-
-    def drawn_sheet(match: re.Match[str]) -> str:
-        sheet = _with_groups(plain(match[2]))
-        return match[1] + BLOCK.sub(lambda block: f"{{{lettered(block[1])}}}", sheet) + match[3]
 
     def drawn_tag(match: re.Match[str]) -> str:
         name, attributes = match[1], match[2]
@@ -75,7 +61,7 @@ def with_drawn_colours(html: str) -> str:
         quote = "'" if '"' in drawn else '"'
         return f"<{name}{attributes} style={quote}{';'.join([*declarations, drawn]).lstrip('; ')}{quote}{match[3]}>"
 
-    return SHEET.sub(drawn_sheet, TAG.sub(drawn_tag, html))
+    return TAG.sub(drawn_tag, html)
 
 
 def _lettered(*, is_clear: bool) -> str:
@@ -129,14 +115,3 @@ def _hex_alpha(share: str | None, percent: str | None) -> str:
         return ""
     alpha = min(255, round(255 * float(share) / (100 if percent else 1)))
     return "" if alpha == 255 else f"{alpha:02x}"
-
-
-def _with_groups(sheet: str) -> str:
-    """``sheet`` with the declarations of groups of rows given to their rows."""
-    parts: list[str] = []
-    end = 0
-    for block in BLOCK.finditer(sheet):
-        selector = sheet[end : block.start()]
-        parts.append(_GROUP.sub(lambda group: f"{group[0]}, {group[0]} tr", selector) + block[0])
-        end = block.end()
-    return "".join([*parts, sheet[end:]])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from html import escape, unescape
 
 from vrag_ray.corpus.formats.references import is_held
-from vrag_ray.corpus.formats.unseen import STYLE_VALUE, TAG, outermost, seen_drawing
+from vrag_ray.corpus.formats.unseen import SHEET, STYLE_VALUE, TAG, outermost, seen_drawing
 
 _ATTRIBUTES = r"((?:[^>\"']|\"[^\"]*\"|'[^']*'){0,1000})"
 MOST_NESTED = 12
@@ -49,6 +49,13 @@ _RUBY = re.compile(
 _READING = re.compile(r"<rt\b[^>]*>(.*?)(?=</rt\b|<r[bpt]\b|$)", re.IGNORECASE | re.DOTALL)
 _ATTRIBUTE = re.compile(r"([^\s=>/\"']+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+)))?")
 _ANY_TAG = re.compile(r"<[^>]*>")
+VOID_TAGS = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
+_DECLARATIONS = re.compile(
+    r"<\?xml\b[^>]*>|<!DOCTYPE\b[^\[>]*(?:\[(?:[^\]\"']|\"[^\"]*\"|'[^']*'){0,20000}+\]\s*)?>", re.IGNORECASE
+)
+_ENTITY = re.compile(r"<!ENTITY\s+([\w.-]+)\s+[\"']([^\"'&%<]{0,1000})[\"']\s*>")
+_PREFIX = re.compile(r"\sxmlns:([\w-]+)\s*=\s*[\"']http://www\.w3\.org/(?:1999/xhtml|2000/svg)[\"']")
+_CDATA = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
 
 
 def with_drawn_parts(html: str) -> str:
@@ -63,6 +70,22 @@ def with_drawn_parts(html: str) -> str:
     html = _SELECT.sub(_with_choice, html)
     html = _with_counted_lists(TAG.sub(_with_words, html))
     return _with_words_of_drawings(html)
+
+
+def html_of_xml(markup: str) -> str:
+    """XHTML, or a drawing, as HTML, of which a parser makes the same elements."""
+    entities = dict(_ENTITY.findall(markup))
+    if entities:
+        markup = re.sub(r"&([\w.-]+);", lambda name: entities.get(name[1], name[0]), markup)
+    if prefixes := "|".join(map(re.escape, set(_PREFIX.findall(markup)))):
+        markup = re.sub(rf"<(/?)(?:{prefixes}):(?=\w)", r"<\1", markup)
+    markup = TAG.sub(_with_end, _DECLARATIONS.sub("", markup))
+    markup = SHEET.sub(lambda sheet: sheet[1] + unescape(_CDATA.sub(r"\1", sheet[2])) + sheet[3], markup)
+    return _CDATA.sub(lambda text: escape(text[1]), markup)
+
+
+def _with_end(tag: re.Match[str]) -> str:
+    return f"<{tag[1]}{tag[2]}></{tag[1]}>" if tag[3] and tag[1].lower() not in VOID_TAGS else tag[0]
 
 
 def _with_words_of_drawings(html: str) -> str:

@@ -1,25 +1,25 @@
 """Style sheets of web pages as they hold on the screen of a desktop.
 
-MuPDF leaves out all that stands in ``@media``, ``@supports`` and ``@layer``, knows no escapes in the names of classes,
-and takes the width of a window for 100 points.
+MuPDF knows no rules in rules, neither those of ``@media``, ``@supports`` and ``@layer`` nor nested ones, and takes the
+width of a window for 100 points.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import takewhile
-
-from vrag_ray.corpus.formats.unseen import BLOCK, SHEET, STYLE_VALUE, TAG
 
 WINDOW_WIDTH, WINDOW_HEIGHT = 1280, 720
 """CSS pixels."""
 TYPE_SIZE = 16
 """CSS pixels of an ``em`` in a condition on the window."""
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_MEDIA_OF_SHEET = re.compile(r"\smedia\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
-_BRACE = re.compile(r"@(media|supports|layer)\b([^{};]*)\{|[{}]", re.IGNORECASE)
+_BRACE = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|[{}]", re.DOTALL)
+"""And strings, in which braces are letters."""
+_AT_RULE = re.compile(r"\s*@([\w-]+)(.*)", re.DOTALL)
 _LAYERS = re.compile(r"@layer\b([^{};]*);", re.IGNORECASE)
 _NOT = re.compile(r"[\s(]*not\b")
 _OF_ONE_MAKER = re.compile(r"-(?:moz|ms|apple|o)-|-webkit-(?:touch-callout|overflow-scrolling|hyphens)\b")
@@ -38,24 +38,26 @@ _HOLDS = {
     "prefers-reduced-motion": "no-preference",
     "scripting": "enabled",
 }
-_ESCAPED_CLASS = re.compile(r"\.(?=[A-Za-z_\\-])((?:[\w-]|\\[0-9a-fA-F]{1,6}\s?|\\[^\s0-9a-fA-F])+)")
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
-_CONTENT = re.compile(
-    r"((?:^|(?<=[;{\s]))content\s*:\s*)((?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|[^;{}\"'!])+)",
-    re.IGNORECASE | re.DOTALL,
-)
 _CONTENT_PART = re.compile(
     r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|([\w-]+)\((?:[^()\"']|\"[^\"]*\"|'[^']*')*\)|[\w-]+|/", re.DOTALL
 )
 """With the name of a function."""
 _ARGUMENT = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|([\w-]+)")
-_OF_PAGE = frozenset(("attr", "counter", "counters", "var", "target-counter", "leader"))
 _QUOTE_SIGNS = {"open-quote": "\u201c", "close-quote": "\u201d"}
 _ICONS = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
-_PLAIN_SELECTOR = re.compile(r"([A-Za-z][\w-]*|\*)?((?:[.#][\w-]+)*)")
-_NAME = re.compile(r"[.#][\w-]+")
-DECLARATION = re.compile(r"([\w-]+)\s*:\s*((?:\"[^\"]*\"|'[^']*'|\((?:[^()]|\([^()]*\))*\)|[^;()])*)")
-_BREAKS_SELECTORS = frozenset(',{}"\\')
+_SELECTOR = re.compile(r"(?:[^,()\[\]\"']|\((?:[^()]|\([^()]*\))*\)|\[[^\]]*\]|\"[^\"]*\"|'[^']*')+")
+_MOST_OF_SELECTORS = 2_000
+"""Letters of the selectors of a nested rule, which may multiply."""
+_SIDE = re.compile(r"::?(before|after)\s*$", re.IGNORECASE)
+_BY_HAND = re.compile(r":(?:focus-(?:visible|within)|target(?:-within)?|user-(?:in)?valid|autofill)\b", re.IGNORECASE)
+"""Of these lexbor knows none, and none holds before a reader does something, as ``:hover``."""
+_LANGUAGE = re.compile(r":lang\(\s*[\"']?([\w-]+)[\"']?\s*\)", re.IGNORECASE)
+_OF_LANGUAGE = ":is([lang|=\\1],[lang|=\\1] *,[xml\\:lang|=\\1],[xml\\:lang|=\\1] *)"
+_WITHOUT_RANK = re.compile(r":where\((?:[^()]|\([^()]*\))*\)|:(?:not|is|has|matches)(?=\()", re.IGNORECASE)
+_CLASS_LIKE = re.compile(r"\.[\w-]|\[|(?<!:):(?!:)")
+_TAG_LIKE = re.compile(r"(?:^|[\s>+~(,])[a-zA-Z]|::")
+_DECLARATION = re.compile(r"([\w-]+)\s*:\s*((?:\"[^\"]*\"|'[^']*'|\((?:[^()]|\([^()]*\))*\)|[^;()])*)")
 _OF_WINDOW = re.compile(r"(\bfont(?:-size)?\s*:\s*(?:[^;{}()\"']*\s)?)(\d*\.?\d+)v(w|h|min|max)\b", re.IGNORECASE)
 _SIDES = {
     "w": WINDOW_WIDTH,
@@ -65,68 +67,24 @@ _SIDES = {
 }
 
 
-def for_screen(html: str) -> str:
-    """``html`` with the rules of its style sheets that hold on the screen of a desktop, none of them in ``@media``,
-    ``@supports`` or ``@layer``."""
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``declared`` are names, values, and whether they are important. ``rank`` holds the numbers of ids, of classes and
+    of tags in the selector; ``layer`` is the place of its layer, the last for what is in none."""
 
-    def held(match: re.Match[str]) -> str:
-        media = _MEDIA_OF_SHEET.search(match[1])
-        holds = media is None or applies(media[1] or media[2] or media[3] or "")
-        return match[1] + (sheet_for_screen(match[2]) if holds else "") + match[3]
-
-    def sized(match: re.Match[str]) -> str:
-        return STYLE_VALUE.sub(lambda style: in_pixels(style[0]), match[0])
-
-    return SHEET.sub(held, TAG.sub(sized, html) if _OF_WINDOW.search(html) else html)
+    selector: str
+    side: str
+    declared: tuple[tuple[str, str, bool], ...]
+    layer: int
+    rank: tuple[int, int, int]
 
 
-def sheet_for_screen(sheet: str) -> str:
-    """The rules of ``sheet`` that hold on the screen of a desktop as MuPDF draws them."""
-    rules = _CONTENT.sub(lambda content: content[1] + _drawn_content(content[2]), "".join(rules_for_screen(sheet)))
-    return in_pixels(_ESCAPED_CLASS.sub(_by_attribute, rules))
-
-
-def rules_for_screen(sheet: str) -> list[str]:
-    """The rules of ``sheet`` that hold on the screen of a desktop, without comments: those of each layer, and
-    last those in none, which overrule them."""
-    sheet = _COMMENT.sub("", sheet)
-    layers = _Layer()
-    opened: list[tuple[bool | None, _Layer]] = []
-    """Of each open brace, whether the condition holds that it belongs to, None where it belongs to a rule; and the
-    layer around it."""
-    here = layers
-    dropped = end = 0
-    """Open conditions that do not hold, and where the last brace ends."""
-
-    def take(text: str) -> None:
-        if not dropped:
-            here.parts.append(_LAYERS.sub(lambda named: here.name(named[1]), text) if "@" in text else text)
-
-    for brace in _BRACE.finditer(sheet):
-        take(sheet[end : brace.start()])
-        end = brace.end()
-        if brace[0] != "}":
-            rule, condition = (brace[1] or "").lower(), brace[2]
-            holds = None if not rule else rule == "layer" or (applies if rule == "media" else supported)(condition)
-            opened.append((holds, here))
-            if rule == "layer" and not dropped and all(open_ is not None for open_, _ in opened):
-                here = here.inner(condition)
-            dropped += holds is False
-            here.parts += ["{"] if holds is None and not dropped else []
-        else:
-            holds, outer = opened.pop() if opened else (None, here)
-            here.parts += ["}"] if holds is None and not dropped else []
-            dropped -= holds is False
-            here = outer
-    take(sheet[end:])
-    return list(layers.rules())
-
-
-@dataclass
+@dataclass(slots=True)
 class _Layer:
-    """Rules of a cascade layer, or those in none, and the layers in it by name, in their order."""
+    """What is declared in a cascade layer, or in none, with its selectors; and the layers in it by name, in their
+    order."""
 
-    parts: list[str] = field(default_factory=list)
+    blocks: list[tuple[str, str]] = field(default_factory=list)
     layers: dict[str, _Layer] = field(default_factory=dict)
 
     def inner(self, name: str) -> _Layer:
@@ -136,16 +94,86 @@ class _Layer:
             layer = layer.layers.setdefault(part.strip() or f" {len(layer.layers)}", _Layer())
         return layer
 
-    def name(self, names: str) -> str:
-        """Put layers into their order; what is left of the statement is nothing."""
-        for name in names.split(","):
-            self.inner(name)
-        return ""
-
-    def rules(self) -> Iterator[str]:
+    def all(self) -> Iterator[_Layer]:
         for layer in self.layers.values():
-            yield from layer.rules()
-        yield "".join(self.parts)
+            yield from layer.all()
+        yield self
+
+
+@lru_cache(maxsize=4)
+def rules_for_screen(sheet: str) -> tuple[Rule, ...]:
+    """The rules of ``sheet`` that hold on the screen of a desktop, by their layers: those in none, which overrule the
+    others, are the last. The chapters of a book have one sheet."""
+    sheet = _COMMENT.sub("", sheet)
+    whole = here = _Layer()
+    selectors: str | None = ""
+    """Of the rule around a place, "" outside of rules; None where a condition around it does not hold."""
+    opened: list[tuple[str | None, _Layer]] = []
+    end = 0
+    for brace in _BRACE.finditer(sheet):
+        if brace[0] not in ("{", "}"):
+            continue
+        text, end = sheet[end : brace.start()], brace.end()
+        before, _, prelude = text.rpartition(";") if brace[0] == "{" else (text, "", "")
+        if selectors:
+            here.blocks.append((selectors, before))
+        elif selectors is not None:
+            for names in _LAYERS.findall(before + ";"):
+                for name in names.split(","):
+                    here.inner(name)
+        if brace[0] == "}":
+            selectors, here = opened.pop() if opened else ("", whole)
+            continue
+        opened.append((selectors, here))
+        rule = _AT_RULE.match(prelude)
+        if selectors is None:
+            continue
+        if rule is None:
+            selectors = _nested(prelude.strip(), selectors)
+        elif rule[1].lower() == "layer":
+            here = here.inner(rule[2])
+        elif not _holds(rule[1].lower(), rule[2]):
+            selectors = None
+    if selectors:
+        here.blocks.append((selectors, sheet[end:]))
+    return tuple(
+        rule for place, layer in enumerate(whole.all()) for block in layer.blocks for rule in _rules(*block, place)
+    )
+
+
+def _nested(selectors: str, around: str) -> str | None:
+    """The selectors of a rule in a rule for ``around``, "" where it is in none; None for what nobody writes by hand."""
+    if not around:
+        return selectors
+    outer = f":is({around})" if "," in around else around
+    if len(selectors) + len(outer) * (selectors.count("&") + selectors.count(",") + 1) > _MOST_OF_SELECTORS:
+        return None
+    inner = (part.strip() for part in _SELECTOR.findall(selectors))
+    return ",".join(part.replace("&", outer) if "&" in part else f"{outer} {part}" for part in inner)
+
+
+def _rules(selectors: str, style: str, layer: int) -> Iterator[Rule]:
+    declared = tuple(declared_in(style))
+    for stated in _SELECTOR.findall(selectors) if declared else ():
+        side = _SIDE.search(stated)
+        selector = _BY_HAND.sub(":hover", stated[: side.start()] if side else stated).strip()
+        ranked = _WITHOUT_RANK.sub("", selector)
+        rank = (ranked.count("#"), len(_CLASS_LIKE.findall(ranked)), len(_TAG_LIKE.findall(ranked)))
+        yield Rule(_LANGUAGE.sub(_OF_LANGUAGE, selector) or "*", side[1].lower() if side else "", declared, layer, rank)
+
+
+def declared_in(style: str) -> Iterator[tuple[str, str, bool]]:
+    """The names and values of declarations, and whether they are important."""
+    for name, stated in _DECLARATION.findall(style):
+        value, sign, _ = stated.partition("!")
+        yield name.lower() if not name.startswith("--") else name, value.strip(), bool(sign)
+
+
+def _holds(rule: str, condition: str) -> bool:
+    """Whether a rule with rules in it holds. A container is taken to be as large as the window."""
+    if rule == "container":
+        return applies(condition[condition.find("(") :])
+    return rule in ("media", "supports") and (applies if rule == "media" else supported)(condition)
 
 
 def supported(condition: str) -> bool:
@@ -199,15 +227,6 @@ def _pixels(length: str) -> float | None:
     return None if match is None else float(match[1]) * (TYPE_SIZE if match[2] in ("em", "rem") else 1)
 
 
-def _drawn_content(value: str) -> str:
-    """What a rule puts before or behind an element, as one string: MuPDF draws the first of several, and the names of
-    all others. Nothing where a part of it is in the page and not in the rule."""
-    is_of_page = any(part[1] in _OF_PAGE for part in _CONTENT_PART.finditer(value.partition("/")[0]))
-    text = "" if is_of_page else content_text(value, lambda *_: "")
-    quote = "'" if '"' in text else '"'
-    return f"{quote}{text.replace(quote, '')}{quote}"
-
-
 def content_text(value: str, function: Callable[[str, list[str]], str]) -> str:
     """The text of a value of ``content``, without letters of fonts of icons. ``function`` makes text of the name and
     the arguments of a function."""
@@ -226,63 +245,3 @@ def content_text(value: str, function: Callable[[str, list[str]], str]) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     return chr(min(int(match[1], 16), 0x10FFFF)) if match[1] else match[2]
-
-
-def _by_attribute(match: re.Match[str]) -> str:
-    """The selector of a class whose name has escapes, without them; the same where others would not read it."""
-    if "\\" not in match[1]:
-        return match[0]
-    name = _ESCAPE.sub(_escaped, match[1])
-    return match[0] if _BREAKS_SELECTORS.intersection(name) else f'[class~="{name}"]'
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """Declarations for elements of that tag ("" for any) with those classes and ids, and the rank of the rule: numbers
-    of its ids, classes and tags, and its place."""
-
-    tag: str
-    names: frozenset[str]
-    style: str
-    rank: tuple[int, int, int, int]
-
-
-class PlainRules:
-    """Rules of style sheets whose selectors name the tag, classes and id of an element, and nothing around it."""
-
-    def __init__(self) -> None:
-        self._rules: dict[str, list[_Rule]] = {}
-        """By one of the names that an element needs for them."""
-        self._count = 0
-
-    def add(self, sheet: str) -> None:
-        end = 0
-        sheet = sheet_for_screen(sheet.replace("<!--", "").replace("-->", ""))
-        for block in BLOCK.finditer(sheet):
-            for selector in sheet[end : block.start()].rpartition(";")[2].split(","):
-                if (match := _PLAIN_SELECTOR.fullmatch(selector.strip())) is not None and match[0]:
-                    tag, names = (match[1] or "").lower().strip("*"), frozenset(_NAME.findall(match[2]))
-                    ids = sum(name.startswith("#") for name in names)
-                    rank = (ids, len(names) - ids, bool(tag), self._count)
-                    self._rules.setdefault(min(names, default=tag), []).append(_Rule(tag, names, block[1], rank))
-                    self._count += 1
-            end = block.end()
-
-    def style_of(self, tag: str, attributes: Mapping[str, str | None]) -> str:
-        """The declarations that hold for an element: of each property the one that overrules the others."""
-        names = {f".{name}" for name in (attributes.get("class") or "").split()}
-        if id_ := attributes.get("id"):
-            names.add(f"#{id_}")
-        rules = [
-            rule
-            for name in ("", tag, *names)
-            for rule in self._rules.get(name, ())
-            if rule.tag in ("", tag) and rule.names <= names
-        ]
-        styles = [rule.style for rule in sorted(rules, key=lambda rule: rule.rank)]
-        held: dict[str, tuple[str, bool]] = {}
-        for name, stated in DECLARATION.findall(";".join([*styles, attributes.get("style") or ""])):
-            value, sign, _ = stated.partition("!")
-            if sign or not held.get(name.lower(), ("", False))[1]:
-                held[name.lower()] = (value.strip(), bool(sign))
-        return ";".join(f"{name}:{value}" for name, (value, _) in held.items())

@@ -8,16 +8,14 @@ reader's hand, and what they make of the page is written into it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from vrag_ray.corpus.formats.numerals import formatted
-from vrag_ray.corpus.formats.unseen import BLOCK, UNSEEN_ATTRIBUTES, hides
-from vrag_ray.corpus.formats.web_colours import MOST_NESTED, VARIABLE
-from vrag_ray.corpus.formats.web_sheets import DECLARATION, applies, content_text, in_pixels, rules_for_screen
+from vrag_ray.corpus.formats.unseen import UNSEEN_ATTRIBUTES, hides
+from vrag_ray.corpus.formats.web_sheets import Rule, applies, content_text, declared_in, in_pixels, rules_for_screen
 from vrag_ray.corpus.tables import MAX_CELL_WORDS
 
 if TYPE_CHECKING:
@@ -27,15 +25,9 @@ Look = dict[str, str]
 """Values by properties, in the order in which they overrule each other."""
 MOST_CHECKS = 200_000_000
 """Selectors times elements: about 5 s."""
-_SELECTOR = re.compile(r"(?:[^,()\[\]\"']|\((?:[^()]|\([^()]*\))*\)|\[[^\]]*\]|\"[^\"]*\"|'[^']*')+")
-_SIDE = re.compile(r"::?(before|after)\s*$", re.IGNORECASE)
-_BY_HAND = re.compile(r":(?:focus-(?:visible|within)|target(?:-within)?|user-(?:in)?valid|autofill)\b", re.IGNORECASE)
-"""Of these lexbor knows none, and none holds before a reader does something, as ``:hover``."""
-_WITHOUT_RANK = re.compile(r":where\((?:[^()]|\([^()]*\))*\)|:(?:not|is|has|matches)(?=\()", re.IGNORECASE)
+RULES_LEFT_OUT = "rules of its style sheets are left out: there are too many for so large a page"
 _PARENTHESES = re.compile(r"\([^()]*\)|\[[^\]]*\]")
 _NAME = re.compile(r"[.#][\w-]+")
-_CLASS_LIKE = re.compile(r"\.[\w-]|\[|(?<!:):(?!:)")
-_TAG_LIKE = re.compile(r"(?:^|[\s>+~(,])[a-zA-Z]|::")
 _COUNT = re.compile(r"([A-Za-z_][\w-]*)(?:\s+([+-]?\d{1,6}))?")
 _FORMATS = {
     "lower-alpha": "lowerLetter",
@@ -50,6 +42,9 @@ _FORMATS = {
 _REPEAT = re.compile(r"repeat\(\s*(\d{1,2})\s*,((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
 _NO_LINE_OF_FLEX = re.compile(r"\b(?:column|\w+-reverse)\b", re.IGNORECASE)
 _PLACED = frozenset(("grid-column", "grid-row", "grid-area", "order", "grid-column-start", "grid-column-end"))
+_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
+_MOST_NESTED = 5
+"""Custom properties that name each other."""
 _MOST_CHARS = 20_000
 """Of a style in which custom properties are resolved, which may multiply."""
 _ON_LINES = frozenset(("flex", "grid", "flow-root", "contents", "-webkit-box"))
@@ -63,35 +58,38 @@ _WITHOUT_SIDES = frozenset(("area", "br", "col", "embed", "hr", "img", "input", 
 """MuPDF itself writes quotes around the words of a ``q``."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """``rank`` holds its layer, and the numbers of ids, of classes and of tags in the selector."""
-
-    selector: str
-    side: str
-    declared: tuple[tuple[str, str, bool], ...]
-    rank: tuple[int, int, int, int]
-
-
-def with_written_styles(html: str, sheets: Mapping[str, str] = MappingProxyType({})) -> tuple[str, list[str]]:
+def with_written_styles(
+    html: str, sheet_of: Callable[[str], str] = lambda _: "", pages: int = 1
+) -> tuple[str, list[str]]:
     """``html`` without style sheets, with what they state in its elements and what they write before and behind them,
-    and with tables of the short children of grids and flex containers; and a notice of rules that are left out.
+    and with tables of the short children of grids and flex containers; and a notice where rules are left out.
 
-    ``sheets`` are those saved with the page, by their addresses.
+    ``sheet_of`` gives the sheets that the page links to by their addresses, "" for those that are not there. ``pages``
+    are the pages of its document, which share the time for it.
     """
+    tree, notices = _styled(html, sheet_of, MOST_CHECKS // pages)
+    return tree.html or "", notices
+
+
+def written_styles(html: str, key: str) -> dict[str, str]:
+    """The styles that ``with_written_styles`` writes, by the values of the attribute ``key`` of their elements."""
+    tree, _ = _styled(html, lambda _: "", MOST_CHECKS)
+    return {node.attributes[key] or "": node.attributes.get("style") or "" for node in tree.css(f"[{key}][style]")}
+
+
+def _styled(html: str, sheet_of: Callable[[str], str], most_checks: int) -> tuple[LexborHTMLParser, list[str]]:
     # The children that read other formats need no parser of web pages.
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(html)
-    rules = list(_rules("\n".join(_sheets(tree, sheets))))
+    rules = rules_for_screen("\n".join(_sheets(tree, sheet_of)))
     page = _Page(tree)
-    left_out = page.hold(rules)
+    is_whole = page.hold(rules, most_checks)
     page.write()
-    notice = f"{left_out} rules of its style sheets are left out: there are too many for so large a page"
-    return tree.html or "", [notice] if left_out else []
+    return tree, [] if is_whole else [RULES_LEFT_OUT]
 
 
-def _sheets(tree: LexborHTMLParser, sheets: Mapping[str, str]) -> Iterator[str]:
+def _sheets(tree: LexborHTMLParser, sheet_of: Callable[[str], str]) -> Iterator[str]:
     """Those that hold on a screen, in their order; taken out of the page."""
     for element in tree.css("style,link"):
         attributes = element.attributes
@@ -100,29 +98,9 @@ def _sheets(tree: LexborHTMLParser, sheets: Mapping[str, str]) -> Iterator[str]:
             if element.tag == "style":
                 yield element.text().replace("<!--", "").replace("-->", "")
             elif "stylesheet" in relations and "alternate" not in relations:
-                yield sheets.get((attributes.get("href") or "").strip(), "")
+                yield sheet_of((attributes.get("href") or "").strip())
         if element.tag == "style":
             element.decompose()
-
-
-def _rules(sheet: str) -> Iterator[_Rule]:
-    for layer, text in enumerate(rules_for_screen(sheet)):
-        end = 0
-        for block in BLOCK.finditer(text):
-            declared = tuple(_declared(block[1]))
-            for stated in _SELECTOR.findall(text[end : block.start()].rpartition(";")[2]) if declared else ():
-                side = _SIDE.search(stated)
-                selector = _BY_HAND.sub(":hover", stated[: side.start()] if side else stated).strip()
-                ranked = _WITHOUT_RANK.sub("", selector)
-                numbers = (ranked.count("#"), len(_CLASS_LIKE.findall(ranked)), len(_TAG_LIKE.findall(ranked)))
-                yield _Rule(selector or "*", side[1].lower() if side else "", declared, (layer, *numbers))
-            end = block.end()
-
-
-def _declared(style: str) -> Iterator[tuple[str, str, bool]]:
-    for name, stated in DECLARATION.findall(style):
-        value, sign, _ = stated.partition("!")
-        yield name.lower() if not name.startswith("--") else name, value.strip(), bool(sign)
 
 
 @dataclass(slots=True)
@@ -138,8 +116,8 @@ class _Page:
     hiding: dict[str, bool] = field(default_factory=dict)
     has_boxes: bool = False
 
-    def hold(self, rules: Sequence[_Rule]) -> int:
-        """Gives each element what is declared for it; how many rules are not looked at."""
+    def hold(self, rules: Sequence[Rule], most_checks: int) -> bool:
+        """Gives each element what is declared for it; whether all rules could be looked at."""
         names, elements = set[str](), self.tree.css("*")
         stated: dict[int, tuple[tuple[str, str, bool], ...]] = {}
         for element in elements:
@@ -147,15 +125,18 @@ class _Page:
             names.update(f".{name}" for name in (attributes.get("class") or "").split())
             names.add(f"#{attributes.get('id')}")
             if style := attributes.get("style"):
-                stated[element.mem_id] = tuple(_declared(style))
+                stated[element.mem_id] = tuple(declared_in(style))
         used = [
             rule
             for rule in rules
-            if "\\" in rule.selector or names.issuperset(_NAME.findall(_PARENTHESES.sub("", rule.selector)))
+            if "\\" in rule.selector
+            or names.issuperset(_NAME.findall(_PARENTHESES.sub("", _PARENTHESES.sub("", rule.selector))))
         ]
-        most = MOST_CHECKS // max(1, len(elements))
-        hits = [(rule, self._elements(rule.selector)) for rule in sorted(used[:most], key=lambda rule: rule.rank)]
+        most = most_checks // max(1, len(elements))
+        hits = [(rule, self._elements(rule.selector)) for rule in used[:most]]
         for is_important in (False, True):
+            # Important declarations of an earlier layer overrule those of a later one.
+            hits.sort(key=lambda hit: (-hit[0].layer if is_important else hit[0].layer, *hit[0].rank))
             for rule, ids in hits:
                 declared = [(name, value) for name, value, sign in rule.declared if sign is is_important]
                 for id_ in ids if declared else ():
@@ -168,7 +149,7 @@ class _Page:
                 )
         displays = {look.get("display", "").lower() for look in self.looks.values()}
         self.has_boxes = any("flex" in display or "grid" in display for display in displays)
-        return len(used) - len(used[:most])
+        return len(used) <= most
 
     def _elements(self, selector: str) -> list[int]:
         from selectolax.lexbor import SelectolaxError
@@ -366,10 +347,10 @@ def _style_of(look: Look, properties: Mapping[str, str]) -> str:
 
 
 def _resolved(style: str, properties: Mapping[str, str]) -> str:
-    for _ in range(MOST_NESTED):
+    for _ in range(_MOST_NESTED):
         if "var(" not in style or len(style) > _MOST_CHARS:
             break
-        style = VARIABLE.sub(lambda match: properties.get(match[1], match[2] or "inherit"), style)
+        style = _VARIABLE.sub(lambda match: properties.get(match[1], match[2] or "inherit"), style)
     return style
 
 

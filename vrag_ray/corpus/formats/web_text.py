@@ -18,7 +18,7 @@ from vrag_ray.corpus.formats.unseen import (
     strikes,
 )
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
-from vrag_ray.corpus.formats.web_parts import words_of_element
+from vrag_ray.corpus.formats.web_parts import VOID_TAGS, words_of_element
 from vrag_ray.types.superscripts import superscript
 
 _BLOCK_TAGS = """
@@ -28,7 +28,6 @@ legend li main nav ol p pre section summary table tr ul
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
 CONTROLS = ("button", "option", "output", "textarea")
 _APART = frozenset(("td", "th", *CONTROLS))
-_VOID = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
 _SUPERSCRIPT_TAG = "sup"
 _UNSEEN = frozenset(("head", "script", "style", "title", "template", "rp", "rt", "rtc")) | REPLACED_TAGS
 _FILE = re.compile(r"\s*(?:cid:\S*|[^\s.]+\.(?:png|jpe?g|gif|bmp|svg|webp))\s*$", re.IGNORECASE)
@@ -63,7 +62,7 @@ class _Reader(HTMLParser):
         """Open ``sup`` elements."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _VOID:
+        if tag not in VOID_TAGS:
             if tag in self._unseen[:1]:
                 self._unseen.append(tag)
             elif not self._unseen:
@@ -125,7 +124,8 @@ def read_html(html: str, sheets: Mapping[str, str] = MappingProxyType({})) -> tu
     from vrag_ray.corpus.formats.web_styles import with_written_styles
 
     reader = _Reader()
-    reader.feed(with_written_signs(with_written_styles(with_written_formulas(html), sheets)[0]))
+    written, _ = with_written_styles(with_written_formulas(html), lambda address: sheets.get(address, ""))
+    reader.feed(with_written_signs(written))
     reader.close()
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
     return "\n".join(line for line in lines if line), reader.beside
