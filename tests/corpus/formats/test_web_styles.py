@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.documents import decoded
 from vrag_ray.corpus.formats import web_styles
+from vrag_ray.corpus.formats.mail import read_eml
 from vrag_ray.corpus.formats.web_styles import with_written_styles
 from vrag_ray.corpus.formats.web_text import text_of_html
 from vrag_ray.corpus.model import WorkItem
@@ -168,6 +169,7 @@ def test_rules_that_are_too_many_for_a_large_page_are_left_out_with_a_notice(mon
     page, notices = with_written_styles(html)
     assert (page.count("color:red"), notices) == (2, [notice])
     assert with_written_styles(html, pages=2)[0].count("color:red") == 1
+    assert read_eml(f"Content-Type: text/html\n\n{html}".encode()).notices == (notice,)
 
 
 def test_a_message_has_its_neighbours_apart_and_its_quotes_are_not_doubled(lines):

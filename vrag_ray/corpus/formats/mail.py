@@ -29,7 +29,7 @@ from vrag_ray.corpus.formats.source import Attachment, Opening, damage
 from vrag_ray.corpus.formats.text import TITLE_CHARS, SpanSource, divided_words, split_pieces
 from vrag_ray.corpus.formats.uuencoded import without_encoded
 from vrag_ray.corpus.formats.web_encoding import stated_text
-from vrag_ray.corpus.formats.web_text import read_html, text_of_html
+from vrag_ray.corpus.formats.web_text import read_html
 from vrag_ray.corpus.model import DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import DocumentKind, MetaValue
@@ -75,6 +75,7 @@ class Mail:
     headers: dict[str, str]
     body: str
     attachments: tuple[Attachment, ...]
+    notices: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -102,7 +103,13 @@ class MailSource(SpanSource):
             if value := " ".join(clean(headers.get(header, "")).split())[:TITLE_CHARS]:
                 meta[name] = value
         title = " ".join(clean(headers.get("Subject", "")).split())[:TITLE_CHARS]
-        return Probe(DocumentKind.TEXT, len(self._spans), title or title_from_name(self._opening.name), meta=meta)
+        return Probe(
+            DocumentKind.TEXT,
+            len(self._spans),
+            title or title_from_name(self._opening.name),
+            meta=meta,
+            notices=self._mail.notices,
+        )
 
     def attachments(self) -> Iterator[Attachment]:
         return iter(self._mail.attachments)
@@ -129,10 +136,11 @@ def read_eml(data: bytes) -> Mail:
         # The browser that saved a web page, such as "Saved by Blink".
         del headers["From"]
     body, encoded = without_encoded(_text_of(plain) if isinstance(plain, EmailMessage) else "")
-    sheets = dict[str, str]()
+    sheets, notices = dict[str, str](), list[str]()
     if isinstance(html, EmailMessage):
         sheets = _sheets_beside(message, html)
-        body = _fuller(body, *read_html(_text_of(html), sheets))
+        shown, beside, notices = read_html(_text_of(html), sheets)
+        body = _fuller(body, shown, beside)
     attached = [Attachment(_plain_name(file.name), file.data) for file in encoded]
     reports: list[str] = []
     for part in _leaves(message):
@@ -155,7 +163,7 @@ def read_eml(data: bytes) -> Mail:
             if content:
                 name = _name_of(part) or f"part {number}{_suffix_of(part)}"
                 attached.append(Attachment(_plain_name(name), content))
-    return Mail(headers, "\n\n".join(filter(None, [body.strip(), *reports])), tuple(attached))
+    return Mail(headers, "\n\n".join(filter(None, [body.strip(), *reports])), tuple(attached), tuple(notices))
 
 
 def messages_of(data: bytes) -> list[bytes]:
@@ -394,9 +402,10 @@ def read_msg(data: bytes) -> Mail:
             "Cc": _property(file, "", _CC),
             "Date": _sent(file),
         }
+        notices = list[str]()
         body, encoded = without_encoded(_property(file, "", _BODY))
         if not body.strip() and (html := _binary(file, "", _HTML)):
-            body = text_of_html(decode_text(html).text)
+            body, _, notices = read_html(decode_text(html).text)
         folders = sorted({entry[0] for entry in file.listdir() if entry[0].startswith("__attach")})
         attached = [Attachment(_plain_name(inner.name), inner.data) for inner in encoded]
         for number, folder in enumerate(folders, 1):
@@ -406,7 +415,7 @@ def read_msg(data: bytes) -> Mail:
                 attached.append(Attachment(_plain_name(name or f"attachment {number}"), content))
             elif file.exists(f"{folder}/__substg1.0_{_EMBEDDED}"):
                 attached.append(Attachment(_plain_name(name or f"attached message {number}"), b""))
-    return Mail(headers, body.strip(), tuple(attached))
+    return Mail(headers, body.strip(), tuple(attached), tuple(notices))
 
 
 def _property(file: OleFileIO, folder: str, tag: str) -> str:

@@ -117,15 +117,15 @@ def text_of_html(html: str) -> str:
     return read_html(html)[0]
 
 
-def read_html(html: str, sheets: Mapping[str, str] = MappingProxyType({})) -> tuple[str, list[str]]:
-    """What a web page says, a line a block; and what of it stands for pictures, and in fields. ``sheets`` are the style
-    sheets that are saved with it, by their addresses."""
+def read_html(html: str, sheets: Mapping[str, str] = MappingProxyType({})) -> tuple[str, list[str], list[str]]:
+    """What a web page says, a line a block; what of it stands for pictures, and in fields; and notices. ``sheets`` are
+    the style sheets that are saved with it, by their addresses."""
     # It loads a parser that the children which read plain text do not need.
     from vrag_ray.corpus.formats.web_styles import with_written_styles
 
     reader = _Reader()
-    written, _ = with_written_styles(with_written_formulas(html), lambda address: sheets.get(address, ""))
+    written, notices = with_written_styles(with_written_formulas(html), lambda address: sheets.get(address, ""))
     reader.feed(with_written_signs(written))
     reader.close()
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
-    return "\n".join(line for line in lines if line), reader.beside
+    return "\n".join(line for line in lines if line), reader.beside, notices
