@@ -80,6 +80,8 @@ PAGE = "<html xmlns='http://www.w3.org/1999/xhtml'><head><title/><script src='x.
         (PAGE.format("<link rel='stylesheet' href='../Styles/m%20a.css'/>", HIDDEN),
          {"Styles/m a.css": "@charset 'utf-8';@import url('in/b.css') screen;",
           "Styles/in/b.css": ".b{display:none}"}),
+        (PAGE.format("<link rel='stylesheet' href='../a.css'/>", HIDDEN),
+         {"a.css": "@import 'a.css';@import 'b.css';" * 60, "b.css": "@import 'a.css';" * 60 + ".b{display:none}"}),
         (PAGE.format("<style>.b{display:none}</style>", "<p class='b'/><p>The mast<a id='b'/> is of spruce.</p>"), {}),
         ("<!DOCTYPE html [<!ENTITY tree 'spruce'>]>" + PAGE.format("", "<p>The <![CDATA[mast]]> is of &tree;.</p>"),
          {}),

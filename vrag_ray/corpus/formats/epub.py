@@ -152,12 +152,17 @@ def _rewritten(archive: zipfile.ZipFile, chapters: Sequence[str]) -> tuple[dict[
     return changed, list(dict.fromkeys(notices))
 
 
-def _sheet_at(sheets: Mapping[str, str], folder: str, address: str, depth: int = 1) -> str:
-    """The sheet that a file in the ``folder`` names, with those that it imports; "" for one that is not there."""
-    name = normpath(join(folder, unquote(address)))
-    if depth > MOST_NESTED:
-        return ""
-    return _IMPORT.sub(lambda match: _sheet_at(sheets, dirname(name), match[1], depth + 1), sheets.get(name, ""))
+def _sheet_at(sheets: Mapping[str, str], folder: str, address: str) -> str:
+    """The sheet that a file in the ``folder`` names, with those that it imports, each once; "" for one that is not
+    there."""
+    left = dict(sheets)
+
+    def taken(folder: str, address: str, depth: int) -> str:
+        name = normpath(join(folder, unquote(address)))
+        sheet = left.pop(name, "") if depth <= MOST_NESTED else ""
+        return _IMPORT.sub(lambda match: taken(dirname(name), match[1], depth + 1), sheet)
+
+    return taken(folder, address, 1)
 
 
 def _copy(archive: zipfile.ZipFile, changed: Mapping[str, bytes]) -> bytes:
