@@ -216,8 +216,7 @@ def test_a_reply_of_a_service_that_is_no_picture_is_reported() -> None:
 
 
 @needs_browser
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 def test_everyone_can_read_it_at_every_width(tmp_path: Path, folder: EvaluationFolder, width: int, scheme: str) -> None:
     path = folder.root / "report.html"
     path.write_text(report_page(folder), encoding="utf-8")

@@ -70,8 +70,7 @@ def test_the_curve_counts_the_first_right_result(folder: EvaluationFolder) -> No
 
 
 @needs_browser
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 def test_everyone_can_read_it_at_every_width(folder: EvaluationFolder, width: int, scheme: str) -> None:
     path = folder.root / "report.html"
     path.write_text(report_page(folder), encoding="utf-8")

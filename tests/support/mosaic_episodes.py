@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
+import pytest
+
 from benchmarks.mosaic.in_memory_rollout import Call, run_in_memory
 from benchmarks.mosaic.world.agent import mosaic_agent, mosaic_protocol
 from benchmarks.mosaic.world.expert import MosaicExpert
@@ -18,6 +20,8 @@ from vrag_ray.questions.examples import Example
 from vrag_ray.types import FamilyName
 
 PROTOCOL = mosaic_protocol()
+FAMILIES = [FamilyName.QWEN2_5_VL, pytest.param(FamilyName.QWEN3_VL, marks=pytest.mark.exhaustive)]
+"""Parameters of fixtures: the world is the same for both, and takes long to cut into tokens."""
 
 
 @cache

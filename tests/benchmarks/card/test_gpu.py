@@ -77,6 +77,9 @@ def test_embedders_and_the_trainers_step_need_no_ray_vllm_faiss_or_arrow(bare: d
     assert done.returncode == 0, done.stderr
 
 
+# The quick tests that can fail for the same reason: the imports of the parts (above), and a runner whose parts fail
+# (test_runner.py).
+@pytest.mark.exhaustive
 def test_a_dry_run_measures_every_part_where_little_is_installed(bare: dict[str, str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = run(bare, "benchmarks/gpu.py", "--tiny", "--out", str(out), "--only", *PARTS)

@@ -9,12 +9,12 @@ import torch
 from PIL import Image
 
 from benchmarks.mosaic.model import ModelShape, save_mosaic_model
-from vrag_ray.types import FamilyName
+from tests.support.mosaic_episodes import FAMILIES
 
 SMALL = ModelShape(layers=2, mlp=128, vision_depth=1)
 
 
-@pytest.fixture(scope="module", params=list(FamilyName))
+@pytest.fixture(scope="module", params=FAMILIES)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path: Path = tmp_path_factory.mktemp("model")
     save_mosaic_model(path, request.param, seed=1)

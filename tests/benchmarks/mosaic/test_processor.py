@@ -18,7 +18,7 @@ from benchmarks.mosaic.world.agent import MAX_REPLY_TOKENS, mosaic_protocol
 from benchmarks.mosaic.world.expert import MosaicExpert
 from benchmarks.mosaic.world.generate import MosaicSize
 from benchmarks.mosaic.world.mosaic import Mosaic
-from tests.support.mosaic_episodes import play
+from tests.support.mosaic_episodes import FAMILIES, play
 from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
@@ -52,7 +52,7 @@ class Reader:
         return calls
 
 
-@pytest.fixture(scope="module", params=list(FamilyName))
+@pytest.fixture(scope="module", params=FAMILIES)
 def reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reader:
     folder = tmp_path_factory.mktemp("processor")
     mosaic_processor(request.param).save_pretrained(folder)
