@@ -108,6 +108,24 @@ def test_what_is_too_long_is_left_out_whole_and_counted() -> None:
     assert str(within(of_one_question(calls), 22)) == "4 replies to learn from"
 
 
+@pytest.mark.parametrize(
+    ("share", "questions", "expected"), [(0.3, 10, 3), (0.1, 20, 2), (0.01, 5, 1), (0.99, 5, 4), (0.5, 2, 1)]
+)
+def test_the_share_of_the_questions_is_held_out_exactly(share: float, questions: int, expected: int) -> None:
+    calls = [(f"How many units did shop {shop} sell?", Call((shop,), (), (1,))) for shop in range(questions)]
+    held_out = within(calls * 3, 10, share).held_out
+    assert len(set(held_out)) == expected and len(held_out) == 3 * expected
+
+
+def test_a_question_more_changes_at_most_two_of_those_that_are_held_out() -> None:
+    calls = [(f"How many units did shop {shop} sell?", Call((shop,), (), (1,))) for shop in range(41)]
+    before = set(within(calls[:1], 10, 0.3).held_out)
+    for count in range(2, len(calls) + 1):
+        now = set(within(calls[:count], 10, 0.3).held_out)
+        assert len(before ^ now) <= 2
+        before = now
+
+
 def of_one_question(calls: list[Call]) -> list[tuple[str, Call]]:
     return [("How many units were sold?", call) for call in calls]
 
@@ -122,8 +140,9 @@ def test_all_runs_of_a_question_are_learnt_or_held_out_together(form: ChatFormat
     assert learnt and held_out and not learnt & held_out
     assert len(read.calls) + len(read.held_out) == sum(len(run.calls) for run in recorded)
     assert f"{len(read.calls)} replies to learn from, {len(read.held_out)} held out" in str(read)
-    with pytest.raises(VragError, match=r"validation_share 1e-09 leaves .* there are too few questions"):
-        read_replies(tmp_path, form, expand_image_tokens, LONG, share=1e-9)
+    write_trajectories(tmp_path / "runs.parquet", runs[0])
+    with pytest.raises(VragError, match=r"are of one question, and validation_share 0.5 holds out whole questions"):
+        read_replies(tmp_path, form, expand_image_tokens, LONG, share=0.5)
 
 
 def test_the_conversations_of_an_exported_run_are_of_one_question(form: ChatFormat, tmp_path: Path) -> None:

@@ -338,7 +338,8 @@ class SFTConfig(TrainConfig):
     validation: str = ""
     """Trajectories whose loss is measured and that are not learnt, in the forms of ``trajectories``."""
     validation_share: Share = 0.0
-    """The share of the questions of ``trajectories`` that is held out instead, with all their runs."""
+    """The share of the questions of ``trajectories`` that is held out instead, with all their runs: rounded, at least
+    one question and never all."""
     validation_every: int = Field(default=0, ge=0)
     """Steps between two measurements of the loss of what is held out; the first is before step 1, the last at the
     end."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LOGGED_EVERY = 10
 HELD_OUT_LOSS = "validation/loss"
+LOWEST = "lowest"
 
 
 def train_loop(values: Mapping[str, object]) -> None:
@@ -52,7 +53,7 @@ def _train(config: SFTConfig, source: str) -> None:
     timer = StepTimer()
     while worker.done < steps:
         if config.validation_every and worker.done % config.validation_every == 0:
-            _validate(worker, pixels, replies, steps, log)
+            validate(worker, pixels, replies, storage, steps, log)
         batch = batch_of(calls, worker.done, config.batch, config.seed)
         metrics = _step(worker, pixels, worker.ranks.share(batch), config.model.tokens_per_batch)
         done = worker.done
@@ -64,17 +65,26 @@ def _train(config: SFTConfig, source: str) -> None:
             log.log(done, metrics | timer.elapsed())
             log.report(done, steps, f"loss {metrics['sft/loss']:.4f}, {metrics['sft/exact']:.3f} of tokens predicted")
     if config.validation_every:
-        _validate(worker, pixels, replies, steps, log)
+        validate(worker, pixels, replies, storage, steps, log)
     worker.export(storage)
     if log is not None:
         if (lowest := log.lowest(HELD_OUT_LOSS)) is not None:
-            log.note(f"held-out loss: lowest after step {lowest[1]} ({lowest[0]:.4f}); final/ is after step {steps}")
+            where = f", whose model is {storage.uri(LOWEST)}" if lowest[1] else ", which is the model before training"
+            log.note(
+                f"held-out loss: lowest after step {lowest[1]} ({lowest[0]:.4f}){where}; final/ is after step {steps}"
+            )
         log.close()
 
 
-def _validate(worker: Worker, pixels: Pixels, replies: Replies, steps: int, log: RunFolder | None) -> None:
-    """Measure the loss of what is held out with the weights as they are. All ranks call it."""
+def validate(
+    worker: Worker, pixels: Pixels, replies: Replies, storage: RunStorage, steps: int, log: RunFolder | None
+) -> None:
+    """Measure the loss of what is held out with the weights as they are, and leave the model of the lowest so far in
+    the run's ``lowest/``: its checkpoint may be replaced, and need not exist. All ranks call it."""
     loss, exact, _ = held_out_likelihood(worker, pixels, replies.held_out)
+    (before, *_) = worker.ranks.gathered(log.lowest(HELD_OUT_LOSS) if log is not None else None)
+    if worker.done and (before is None or loss < before[0]):
+        worker.export(storage, LOWEST)
     if log is not None:
         log.log(worker.done, {HELD_OUT_LOSS: loss, "validation/exact": exact})
         log.report(worker.done, steps, f"held-out loss {loss:.4f}, {exact:.3f} of tokens predicted")

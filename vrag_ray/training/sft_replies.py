@@ -7,7 +7,7 @@ tokens that the model that learns them is given in serving, by its own chat temp
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,8 +55,8 @@ class Replies:
 def read_replies(
     path: Path, form: ChatFormat, expand_image_tokens: ExpandImageTokens, limit: int, share: float = 0.0
 ) -> Replies:
-    """Every reply of recorded runs or of a sharegpt file, whichever ``path`` (a file or a folder) holds; those of about
-    ``share`` of the questions are held out.
+    """Every reply of recorded runs or of a sharegpt file, whichever ``path`` (a file or a folder) holds; those of
+    ``share`` of the questions, at least of one, are held out.
 
     Raises ``VragError`` that names file, row and field of what cannot be read, and where nothing is left to learn.
     """
@@ -69,10 +69,10 @@ def read_replies(
         )
     if not fitting:
         raise VragError(f"{path} holds no replies to learn from")
-    if share and not (replies.calls and replies.held_out):
+    if share and not replies.held_out:
         raise VragError(
-            f"{path}: validation_share {share:g} leaves {len(replies.calls)} replies to learn from and holds out "
-            f"{len(replies.held_out)}: there are too few questions; give another share, or a file as validation"
+            f"{path}: all {len(replies.calls)} replies are of one question, and validation_share {share:g} holds out "
+            "whole questions: give more questions, or a file as validation"
         )
     return replies
 
@@ -80,21 +80,24 @@ def read_replies(
 def within(calls: Iterable[tuple[str, Call]], limit: int, share: float = 0.0) -> Replies:
     """Those of at most ``limit`` tokens, each given with its question. A call is never cut: an agent never sees half a
     prompt."""
-    taught: list[Call] = []
-    held_out: list[Call] = []
+    fitting: list[tuple[str, Call]] = []
     left_out = longest = 0
     for question, call in calls:
         longest = max(longest, call.tokens)
         if call.tokens <= limit:
-            (held_out if _is_held_out(question, share) else taught).append(call)
+            fitting.append((question, call))
         else:
             left_out += 1
-    return Replies(tuple(taught), limit, left_out, longest, tuple(held_out))
+    apart = _held_out({question for question, _ in fitting}, share)
+    taught = tuple(call for question, call in fitting if question not in apart)
+    held_out = tuple(call for question, call in fitting if question in apart)
+    return Replies(taught, limit, left_out, longest, held_out)
 
 
-def _is_held_out(question: str, share: float) -> bool:
-    """By the question alone: its runs stay together, and files may be added without moving those that are there."""
-    return int(hashlib.sha256(question.encode()).hexdigest()[:13], 16) < share * 16**13
+def _held_out(questions: Set[str], share: float) -> Set[str]:
+    """Those whose hashes come first: the runs of a question stay together, and a question more changes few of them."""
+    count = min(max(round(share * len(questions)), 1), len(questions) - 1) if share else 0
+    return set(sorted(questions, key=lambda question: hashlib.sha256(question.encode()).digest())[:count])
 
 
 def conversation_calls(

@@ -71,12 +71,12 @@ class Worker:
         torch.save(state, folder / state_file(self.config, self.ranks))
         return True
 
-    def export(self, storage: RunStorage) -> None:
-        """Leave the trained model in the run's ``final/``. All ranks call it."""
+    def export(self, storage: RunStorage, folder: str = FINAL) -> None:
+        """Leave the model as it is now in ``folder`` of the run. All ranks call it."""
         whole = whole_weights(self.model)
         if self.ranks.rank == 0:
-            with storage.staged(FINAL) as folder:
-                save(self.model, self.processor, whole, folder.path)
+            with storage.staged(folder) as staged:
+                save(self.model, self.processor, whole, staged.path)
 
     def report(self, metrics: Mapping[str, float], *, checkpoint: bool) -> None:
         """Tell Ray Train of a finished step; with ``checkpoint`` a restart goes on after it. All ranks wait here."""
