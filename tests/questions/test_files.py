@@ -42,6 +42,7 @@ EXAMPLE = Example(
 FORMS = (".json", ".jsonl", ".parquet")
 
 words = st.text(min_size=1, max_size=20)
+answer_words = words.filter(str.strip)
 maybe = st.none() | st.text(max_size=20)
 pages = st.lists(st.integers(1, 2**40), max_size=4).map(tuple)
 
@@ -51,7 +52,7 @@ def examples(draw: st.DrawFn, *, plain: bool) -> Example:
     """``plain``: one answer and pages of one file, as the original's forms hold it."""
     file_names = draw(st.lists(words, min_size=1, max_size=1 if plain else 3))
     gold = tuple(GoldPage(file_name=name, page=page) for name in file_names for page in draw(pages))
-    answers = draw(st.lists(st.text(max_size=20), min_size=1, max_size=1 if plain else 3))
+    answers = draw(st.lists(answer_words, min_size=1, max_size=1 if plain else 3))
     return Example(
         uid=draw(words),
         question=draw(words),
@@ -68,7 +69,7 @@ def unified(draw: st.DrawFn) -> UnifiedExample:
     return UnifiedExample(
         uid=draw(words),
         query=draw(words),
-        reference_answer=draw(st.text()),
+        reference_answer=draw(answer_words),
         meta_info=MetaInfo(
             file_name=draw(words if numbers else maybe),
             reference_page=numbers,
@@ -194,6 +195,11 @@ def without(name: str) -> dict[str, object]:
     ("row", "problem"),
     [
         (without("query"), "query: Field required"),
+        (
+            {"prompt": "How many?", "completion": "15"},
+            "uid, query, reference_answer: Field required; prompt, completion: ",
+        ),
+        (ROW | {"reference_answer": " "}, "the answer of 'slide-7' is blank"),
         (ROW | {"query": ""}, "query: String should have at least 1 character"),
         (ROW | {"reference_answer": 15}, "reference_answer: Input should be a valid string"),
         (ROW | {"note": "x"}, "note: Extra inputs are not permitted"),
@@ -215,6 +221,7 @@ def test_a_bad_row_of_json_is_named_with_file_row_and_field(row: object, problem
     [
         ('{"uid": "b", "question": "q", "answers": []}', "answers: Tuple should have at least 1 item"),
         ('{"uid": "b", "question": "q", "answers": ["x"], "gold": [{"file_name": "a", "page": 0}]}', r"gold\.0\.page"),
+        ('{"uid": "b", "question": "q", "answers": ["x", ""]}', "the answer of 'b' is blank: leave the question out"),
         ('{"uid": "b", ', "not JSON"),
         ("", "not JSON"),
         ('{"uid": "a", "question": "q", "answers": ["x"]}', "uid: 'a' is the uid of row 1"),

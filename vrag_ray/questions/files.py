@@ -17,12 +17,19 @@ def load_examples(path: str | Path) -> tuple[Example, ...]:
 
     What only the unified form knows (``source_type``, ``answer_format``) stays in the file: ``read_unified`` and
     ``read_table`` give it. Raises ``DataError`` that names file, row (from 1) and field for anything that does not fit,
-    for two examples of one uid and for a file without examples.
+    for two examples of one uid, for a blank answer and for a file without examples.
     """
     path = Path(path)
     examples = _READERS[_suffix(path)](path)
     if not examples:
         raise DataError(f"{path} holds no example")
+    for number, example in enumerate(examples, start=1):
+        if not all(answer.strip() for answer in example.answers):
+            # A reply without an answer would be the right one.
+            raise DataError(
+                f"{path}: row {number}: the answer of {example.uid!r} is blank: leave the question out, or give the "
+                "words of a refusal, such as `Not answerable`"
+            )
     return tuple(examples)
 
 

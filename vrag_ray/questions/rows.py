@@ -14,6 +14,8 @@ from vrag_ray.types import VragError
 from vrag_ray.types.errors import validation_message
 
 Row = TypeVar("Row", bound=BaseModel)
+OTHER_FORM = ("missing", "extra_forbidden")
+"""The faults, by pydantic's names, of rows in another form than the one that is read."""
 
 
 class DataError(VragError):
@@ -33,12 +35,19 @@ def checked(rows: Iterable[object], model: type[Row], path: Path) -> list[Row]:
         try:
             models.append(model.model_validate(row))
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise DataError(
-                f"{path}: row {number}: {f'{where}: ' if where else ''}{validation_message(first)}"
-            ) from error
+            raise DataError(f"{path}: row {number}: {_faults(error)}") from error
     return models
+
+
+def _faults(error: ValidationError) -> str:
+    """The first fault of a row, or all fields that it lacks or has too many: a row of another form has several."""
+    faults = error.errors(include_url=False, include_input=False)
+    fields: dict[str, list[str]] = {}
+    for fault in faults if faults[0]["type"] in OTHER_FORM else faults[:1]:
+        if fault is faults[0] or fault["type"] in OTHER_FORM:
+            where = ".".join(str(part) for part in fault["loc"])
+            fields.setdefault(validation_message(fault), []).append(where)
+    return "; ".join(f"{', '.join(names)}: {message}" if any(names) else message for message, names in fields.items())
 
 
 def unique(uids: Iterable[str], path: Path) -> None:
