@@ -20,7 +20,7 @@ from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import RewardConfig, RLConfig
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
-from vrag_ray.training.rl import Session, _check_parity, _progress_line, in_turn
+from vrag_ray.training.rl import Session, _check_parity, _progress_line, _speeds, _update_metrics, in_turn
 from vrag_ray.training.rollout.environment import grounding_line
 from vrag_ray.training.rollout.rollout import Task, chosen
 from vrag_ray.training.rollout.rollout_metrics import rollout_metrics
@@ -97,11 +97,28 @@ def test_a_step_from_which_dynamic_sampling_left_no_run_is_reported() -> None:
     assert line_of().startswith("no run could be graded, turns 0.0")
 
 
+def update_of(gap: float, tokens: int = 1) -> Update:
+    return Update(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, gap, gap, gap, 0.25, 0.0, 0.0, tokens, 1, 1, 1)
+
+
+def test_a_step_that_compared_nothing_claims_no_gap() -> None:
+    assert not any(name.startswith("parity/") for name in _update_metrics([update_of(0.0, tokens=0)]))
+    metrics = _update_metrics([update_of(0.0, tokens=0)]) | rollout_metrics([], Collectives(), recipe("ggpo"))
+    assert ", nothing to learn from" in _progress_line(metrics)
+    compared = {name: value for name, value in _update_metrics([update_of(0.5)]).items() if "parity/" in name}
+    assert compared == {"parity/gap_mean": 0.5, "parity/gap_max": 0.5, "parity/kl": 0.5, "parity/truncated_share": 0.25}
+
+
+def test_the_speed_of_rollouts_counts_what_was_sampled_not_what_is_learnt() -> None:
+    metrics = rollout_metrics([[endless(), endless()]], Collectives(), recipe("ggpo")) | {"update/tokens": 0.0}
+    speeds = _speeds(metrics, {"seconds/rollout": 2.0, "seconds/update": 1.0, "seconds/step": 4.0})
+    assert speeds["speed/rollout_tokens_per_s"] == 3.0
+
+
 @pytest.mark.parametrize(("gap", "stops"), [(0.05, False), (0.06, True), (math.nan, True)])
 def test_a_gap_beyond_the_gate_or_no_number_at_all_stops_the_run(gap: float, stops: bool) -> None:
-    update = Update(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, gap, gap, 0.0, 0.0, 1, 1, 1, 1)
     with pytest.raises(VragError, match=r"parity_gate = 0\.05") if stops else nullcontext():
-        _check_parity(update, RLConfig.model_validate(RL), 0)
+        _check_parity(update_of(gap), RLConfig.model_validate(RL), 0)
 
 
 def test_questions_that_come_again_within_a_step_have_draws_of_their_own_in_all_its_rounds(

@@ -20,7 +20,7 @@ from vrag_ray.training.config import RLConfig
 from vrag_ray.training.rollout.backend import RolloutBackend, open_backend
 from vrag_ray.training.rollout.environment import Environment, grounding_line
 from vrag_ray.training.rollout.rollout import Task, chosen, rollouts, with_repeats
-from vrag_ray.training.rollout.rollout_metrics import ENGINE_LIMITED, rollout_metrics
+from vrag_ray.training.rollout.rollout_metrics import ENGINE_LIMITED, SAMPLED, rollout_metrics
 from vrag_ray.training.rollout.search_copies import copies_line, search_copy
 from vrag_ray.training.rollout.trajectory_store import write_trajectories
 from vrag_ray.training.run.storage import RunStorage, local_copy
@@ -246,14 +246,21 @@ def _check_parity(update: Update, config: RLConfig, step: int) -> None:
 
 
 def _update_metrics(updates: Sequence[Update]) -> dict[str, float]:
-    """Means over the optimiser steps of one batch of rollouts; the gap is that of the weights that sampled."""
+    """Means over the optimiser steps of one batch of rollouts; the gap is that of the weights that sampled, and left
+    out where nothing taught, so that nothing was compared."""
     count = len(updates)
     names = ("loss", "policy", "kl", "entropy", "clip_low", "clip_high", "grad_norm", "lr")
     means = {f"update/{name}": sum(getattr(update, name) for update in updates) / count for name in names}
+    compared = updates[0]
+    if compared.tokens:
+        means |= {
+            "parity/gap_mean": compared.gap_mean,
+            "parity/gap_max": compared.gap_max,
+            "parity/kl": compared.gap_kl,
+            "parity/truncated_share": compared.truncated,
+        }
     segments, counted = sum(update.segments for update in updates), sum(update.kept_segments for update in updates)
     return means | {
-        "parity/gap_mean": updates[0].gap_mean,
-        "parity/gap_max": updates[0].gap_max,
         "update/tokens": float(sum(update.tokens for update in updates)),
         "update/kept_tokens": float(sum(update.kept_tokens for update in updates)),
         "update/kept_share": counted / max(segments, 1),
@@ -265,8 +272,13 @@ def _progress_line(metrics: Mapping[str, float]) -> str:
     return (
         f"{reward}{_graded(metrics)}, "
         f"turns {metrics.get('run/turns', 0.0):.1f}, kept {metrics['update/kept_share']:.2f}, "
-        f"sampler/trainer gap {metrics['parity/gap_mean']:.1e}{_equal(metrics)}{_limited(metrics)}"
+        f"{_gap(metrics)}{_equal(metrics)}{_limited(metrics)}"
     )
+
+
+def _gap(metrics: Mapping[str, float]) -> str:
+    gap = metrics.get("parity/gap_mean")
+    return f"sampler/trainer gap {gap:.1e}" if gap is not None else "nothing to learn from"
 
 
 def _graded(metrics: Mapping[str, float]) -> str:
@@ -292,7 +304,7 @@ def _limited(metrics: Mapping[str, float]) -> str:
 def _speeds(metrics: Mapping[str, float], seconds: Mapping[str, float]) -> dict[str, float]:
     rollout, update = seconds.get("seconds/rollout", 0.0), seconds.get("seconds/update", 0.0)
     return dict(seconds) | {
-        "speed/rollout_tokens_per_s": metrics["update/tokens"] / rollout if rollout else 0.0,
+        "speed/rollout_tokens_per_s": metrics[SAMPLED] / rollout if rollout else 0.0,
         "speed/update_tokens_per_s": metrics["update/tokens"] / update if update else 0.0,
         "speed/overhead_share": 1 - (rollout + update) / seconds["seconds/step"],
     }

@@ -82,6 +82,7 @@ def test_every_number_is_what_it_says():
             "kept/positive": 2 / 3,
             "kept/negative": 2 / 3,
             "rollout/engine_limited": 0.0,
+            "rollout/tokens": 30.0,
             "rollout/engine_limited_share": 0.0,
         }
     )
@@ -107,7 +108,11 @@ def test_a_mean_of_nothing_is_left_out():
     metrics = rollout_metrics([[endless()]], Collectives(), GGPO)
     assert not {"graph/parents_of_answer", "graph/ancestors_share", "masked/positive", "kept/positive"} & set(metrics)
     assert metrics["masked/negative"] == 0.0
-    assert rollout_metrics([], Collectives(), GGPO) == {"length/reply_max": 0.0, "rollout/engine_limited": 0.0}
+    assert rollout_metrics([], Collectives(), GGPO) == {
+        "length/reply_max": 0.0,
+        "rollout/engine_limited": 0.0,
+        "rollout/tokens": 0.0,
+    }
 
 
 def test_runs_that_the_engine_cut_short_are_counted_and_in_no_mean_of_rewards():

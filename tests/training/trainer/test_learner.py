@@ -332,6 +332,17 @@ def test_the_gap_is_how_far_the_sampler_was_off(groups: Groups, model: Path):
     assert largest == pytest.approx(0.75, abs=CLOSE)
 
 
+@pytest.mark.parametrize(("cap", "truncated"), [(None, 0.0), (2.0, 0.0), (0.5, 1.0)])
+def test_the_divergence_and_the_truncated_share_are_those_of_the_weights(
+    cap: float | None, truncated: float, groups: Groups, model: Path
+) -> None:
+    shift = 0.25
+    algorithm = recipe("gspo", truncate=cap)
+    update, _ = one_step(model, taught(sampled(groups[2:], model, shift), algorithm), algorithm)
+    assert update.gap_kl == pytest.approx(math.exp(-shift) - 1 + shift, abs=CLOSE)
+    assert update.truncated == truncated
+
+
 def test_the_gap_of_nothing_is_nothing(model: Path):
     assert School.open(model).learner.gap([]) == (0.0, 0.0)
 

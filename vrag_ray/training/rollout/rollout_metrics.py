@@ -14,6 +14,8 @@ from vrag_ray.training.trajectory import Trajectory
 
 ENGINE_LIMITED = "rollout/engine_limited"
 """How many runs were cut short by the engine's limits; with ``_share`` behind it, of all."""
+SAMPLED = "rollout/tokens"
+"""How many tokens the policy generated, whether anything is learnt from them or not."""
 Mean = tuple[str, float, float]
 """Name, and what it adds to the sum and to the count that the mean is made of."""
 
@@ -44,7 +46,9 @@ def rollout_metrics(
     }
     longest = max((len(call.completion_ids) for group in groups for run in group for call in run.calls), default=0)
     (means["length/reply_max"],) = ranks.maxima((longest,))
-    (means[ENGINE_LIMITED],) = ranks.sums((sum(run.engine_limited for group in groups for run in group),))
+    runs = [run for group in groups for run in group]
+    tokens = sum(len(call.completion_ids) for run in runs for call in run.calls)
+    means[ENGINE_LIMITED], means[SAMPLED] = ranks.sums((sum(run.engine_limited for run in runs), tokens))
     return means
 
 

@@ -6,6 +6,7 @@ change a step by more than rounding.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from vrag_ray.training.algorithms.algorithm import Algorithm
 from vrag_ray.training.algorithms.credit_assignment import TrainSample
 from vrag_ray.training.algorithms.loss import Counts, loss
 from vrag_ray.training.collectives import Collectives
+from vrag_ray.training.losses import k3
 from vrag_ray.training.trainer.batch import Batch, collate, parts
 from vrag_ray.training.trainer.dummy_forward import Reference, dummy_forward, passes_behind
 from vrag_ray.training.trainer.image_processing import Pixels
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 class Update:
     """One optimiser step, over all ranks. ``tokens`` are those that were learnt from: kept, of groups that teach.
 
-    ``gap_mean`` and ``gap_max``: |log p of sampler - of trainer| over those tokens.
+    ``gap_mean`` and ``gap_max``: |log p of sampler - of trainer| over those tokens; ``gap_kl``: the estimate by ``k3``
+    of KL(sampler | trainer); ``truncated``: the share of them whose weight ``truncate`` cut. All 0 without tokens.
     """
 
     loss: float
@@ -40,6 +43,8 @@ class Update:
     clip_high: float
     gap_mean: float
     gap_max: float
+    gap_kl: float
+    truncated: float
     grad_norm: float
     lr: float
     tokens: int
@@ -92,7 +97,7 @@ class Learner:
         import torch
 
         counts = self._counts(batch)
-        sums = [0.0] * 8
+        sums = [0.0] * 10
         largest = 0.0
         # What cannot change the gradient is counted, but not computed.
         always = algorithm.kl > 0 or algorithm.entropy > 0
@@ -119,9 +124,11 @@ class Learner:
                 logp_sampler=sampler,
             )
             torch.autograd.backward(done.total)
-            apart = ((before.to(logp) - sampler).abs() * mask).detach()
+            gap = ((before.to(logp) - sampler) * mask).detach()
+            apart, cut = gap.abs(), gap > math.log(algorithm.truncate or math.inf)
+            kl = k3(torch.zeros_like(gap), gap)
             measured = (done.total, done.policy, done.kl, done.entropy, done.clip_low, done.clip_high)
-            for place, value in enumerate((*measured, apart.sum(), mask.sum())):
+            for place, value in enumerate((*measured, apart.sum(), kl.sum(), cut.sum(), mask.sum())):
                 sums[place] += float(value.detach())
             largest = max(largest, float(apart.max()))
         dummy_forward(self._scorer, self._pixels, self._pad_id, behind, self._reference if algorithm.kl else None)
@@ -135,11 +142,13 @@ class Learner:
             entropy=totals[3],
             clip_low=totals[4],
             clip_high=totals[5],
-            gap_mean=totals[6] / max(totals[7], 1.0),
+            gap_mean=totals[6] / max(totals[9], 1.0),
             gap_max=gap_max,
+            gap_kl=totals[7] / max(totals[9], 1.0),
+            truncated=totals[8] / max(totals[9], 1.0),
             grad_norm=grad_norm,
             lr=self._optimizer.lr,
-            tokens=int(totals[7]),
+            tokens=int(totals[9]),
             kept_tokens=counts.tokens,
             segments=counts.segments,
             kept_segments=counts.kept,
