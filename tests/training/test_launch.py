@@ -254,6 +254,24 @@ def test_a_failure_without_a_remedy_names_the_file_with_its_traceback(last: str,
     assert (OWN in written.read_text()) if "tracebacks" in shown else not written.exists()
 
 
+@pytest.mark.usefixtures("project")
+def test_a_failure_is_reported_where_its_tracebacks_cannot_be_written(workers: TrainDouble):
+    folder = Path.cwd() / "vrag-runs/run"
+    # What stands in the way of the file that it would be written to first.
+    (folder / ".errors.log.partial").mkdir(parents=True)
+    workers.failure = WorkerGroupError("", {0: RuntimeError("Traceback:\nOSError: No space left on device\n")})
+    with pytest.raises(
+        VragError, match=r"OSError: No space left on device \(its tracebacks cannot be written to .*/run"
+    ):
+        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"}}), lambda _: None)
+
+
+@pytest.mark.usefixtures("project", "workers")
+def test_a_folder_that_is_no_model_is_refused():
+    with pytest.raises(VragError, match=r"^model\.path: .*/expert is no folder of a .* model: it has no config\.json$"):
+        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "expert"}}), pytest.fail)
+
+
 @pytest.mark.usefixtures("project", "workers")
 def test_a_run_that_computes_in_float32_on_a_gpu_names_what_is_faster():
     def notices(**model: object) -> list[str]:

@@ -6,10 +6,12 @@ import asyncio
 import importlib.util
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import yaml
 
+from vrag_ray.policies.llm.model_family import CONFIG as MODEL_CONFIG
 from vrag_ray.questions.judge import check_judge
 from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
 from vrag_ray.training.retriever.config import RetrieverConfig
@@ -157,7 +159,10 @@ def _of_adapters(config: TrainConfig) -> Sequence[str]:
 
 
 def _with_model(config: TrainConfig) -> ModelConfig:
-    return with_changes(config.model, {"path": model_place(config.model.path)})
+    place = model_place(config.model.path)
+    if Path(place).is_absolute() and not (Path(place) / MODEL_CONFIG).is_file():
+        raise VragError(f"model.path: {place} is no folder of a Hugging Face model: it has no {MODEL_CONFIG}")
+    return with_changes(config.model, {"path": place})
 
 
 def _collection(root: str, field: str = "environment.collection") -> str:
@@ -247,7 +252,11 @@ def _stored(error: BaseException, storage: RunStorage) -> str:
     tracebacks = [str(failure) for failure in failures.values()] if isinstance(failures, dict) else []
     if all(_last_line(traceback).startswith(OURS) for traceback in tracebacks):
         return ""
-    storage.write(ERRORS, "\n".join(tracebacks).encode())
+    try:
+        storage.write(ERRORS, "\n".join(tracebacks).encode())
+    except OSError as fault:
+        # The failure itself is what the user must hear of; on a full disk it is the same.
+        return f" (its tracebacks cannot be written to {storage.uri(ERRORS)}: {fault.strerror or fault})"
     return f" (tracebacks: {storage.uri(ERRORS)})"
 
 

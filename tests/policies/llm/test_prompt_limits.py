@@ -254,7 +254,9 @@ def test_a_model_of_no_known_family_needs_a_configured_one(tmp_path: Path) -> No
     ready = ready_settings(Settings(vllm=model, agent=AgentConfig(family=FamilyName.QWEN3_VL)))
     assert ready.agent.family is FamilyName.QWEN3_VL
     nowhere = VllmConfig(model="nobody/no-such-model")
-    with pytest.raises(VragError, match=r"config\.json cannot be read here.*set agent\.family"):
+    with pytest.raises(
+        VragError, match=r"there is no such folder in .* its config\.json cannot be read here.*set agent\.family"
+    ):
         ready_settings(Settings(vllm=nowhere))
     assert ready_settings(Settings(vllm=nowhere, agent=ready.agent)).agent == ready.agent
 

@@ -84,7 +84,7 @@ def test_a_run_in_an_object_store_is_compared_too(bucket: Bucket) -> None:
     refuse_other_settings(storage, rl())
     begun(storage, rl())
     refuse_other_settings(storage, rl(steps=9))
-    with pytest.raises(VragError, match=r"seed 0 \(now 1\)"):
+    with pytest.raises(VragError, match=r"seed 0 \(now 1\)\. Take these .* back .*, or give this run another name$"):
         refuse_other_settings(storage, rl(seed=1))
 
 

@@ -86,6 +86,13 @@ def test_a_place_that_cannot_be_written_is_found_at_once(bucket: Bucket, tmp_pat
             RunStorage(storage, "run").create()
 
 
+@pytest.mark.parametrize("storage", ["file", "file/runs", "file://{home}/file"])
+def test_a_storage_below_a_file_is_refused(storage: str, home: Path) -> None:
+    (home / "file").touch()
+    with pytest.raises(VragError, match=r"^storage: .* cannot be made, because .*/file is no folder$"):
+        output_place("storage", storage.format(home=home))
+
+
 def test_what_a_job_writes_outlives_its_working_folder(copy: Path):
     assert output_place("storage", "runs") == f"{DEFAULT_STORAGE_PATH}/runs"
     assert output_place("storage", str(copy / "runs")) == str(copy / "runs")

@@ -100,7 +100,8 @@ def served_family(
     if family is None:
         if facts.family is None and shows_pictures:
             kind = f"its model_type is {facts.model_type!r}"
-            why = kind if facts.model_type else f"its {CONFIG} cannot be read here"
+            missing = "" if expanded(model).is_dir() else f"there is no such folder in {Path.cwd()}, and "
+            why = kind if facts.model_type else f"{missing}its {CONFIG} cannot be read here"
             raise VragError(
                 f"{setting} {model}: {why}, so how it writes boxes is unknown: set agent.family to {known}, or "
                 "agent.evidence to text, where it is shown no pictures"

@@ -9,6 +9,7 @@ from vrag_ray.training.retriever.config import LateConfig, RetrieverConfig
 from vrag_ray.training.retriever.inputs import Inputs
 from vrag_ray.training.retriever.losses import Vectors
 from vrag_ray.training.trainer.recomputing import recompute_activations
+from vrag_ray.training.trainer.scorer import naming_model
 from vrag_ray.training.trainer.sharding import shard
 from vrag_ray.types import VragError
 
@@ -92,18 +93,21 @@ def load_retriever(config: RetrieverConfig, folder: str, *, given: str) -> PreTr
     import torch
     from transformers import AutoConfig, AutoModelForImageTextToText, ColQwen2ForRetrieval
 
-    model_config = AutoConfig.from_pretrained(folder)
+    with naming_model(given):
+        model_config = AutoConfig.from_pretrained(folder)
     kind, dtype = str(model_config.model_type), getattr(torch, config.model.dtype)
     if kind == LATE:
         load: Callable[..., PreTrainedModel] = ColQwen2ForRetrieval.from_pretrained
-        model = load(folder, dtype=dtype)
+        with naming_model(given):
+            model = load(folder, dtype=dtype)
         if config.late is not None and config.late.dims != model.config.embedding_dim:
             raise VragError(
                 f"late.dims is {config.late.dims}, but {given} has {model.config.embedding_dim}: leave it out"
             )
     elif kind in (MADE_LATE if config.late is not None else SINGLE):
         load = AutoModelForImageTextToText.from_pretrained
-        model = load(folder, dtype=dtype)
+        with naming_model(given):
+            model = load(folder, dtype=dtype)
         if config.late is not None:
             model = _made_late(model, config.late)
         elif not model.config.tie_word_embeddings:
@@ -127,11 +131,8 @@ def load_processor(config: RetrieverConfig, folder: str, *, given: str) -> Proce
     from transformers import AutoProcessor, ColQwen2Processor
 
     load: Callable[[str], ProcessorMixin] = AutoProcessor.from_pretrained
-    try:
+    with naming_model(given):
         processor = load(folder)
-    except (OSError, ValueError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise VragError(f"model.path {given} cannot be loaded: {reason}") from error
     if not hasattr(processor, "image_processor"):
         raise VragError(f"model.path {given} sees no pictures: training a retriever takes {KINDS}")
     late = config.late

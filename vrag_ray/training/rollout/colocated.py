@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from time import time
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.policies.llm.chat_model import BANNED_LOGIT, ModelLostError, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_reply import ReplyOutputs
@@ -22,6 +24,7 @@ from vrag_ray.policies.llm.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT, quiet
 from vrag_ray.training.config import EngineConfig
 from vrag_ray.training.rollout.rendered_prompts import RenderedPrompts
 from vrag_ray.types import Completion, VragError
+from vrag_ray.types.errors import validation_message
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -77,7 +80,12 @@ class ColocatedEngine:
         # The engine takes its share of what is free when it starts.
         release_cached_memory()
         make: Callable[..., LLM] = LLM
-        self._llm = make(**(arguments | config.engine_args))
+        try:
+            self._llm = make(**(arguments | config.engine_args))
+        except ValueError as error:
+            # Those of pydantic cannot be pickled, so that Ray Train would report that instead.
+            first = error.errors()[0] if isinstance(error, ValidationError) else {"msg": str(error)}
+            raise VragError(f"vLLM refuses {model} with rollout.engine as it is: {validation_message(first)}") from None
         self._engine: LLMEngine = self._llm.llm_engine
         self._prompts = RenderedPrompts(self._engine.renderer)
         # Both families have it, vLLM's protocol has not.

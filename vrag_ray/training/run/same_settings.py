@@ -57,15 +57,16 @@ def refuse_other_settings(storage: RunStorage, config: TrainConfig) -> None:
         free |= {"model.path"}
     differing = list(_differing(there, here, free))
     if differing:
+        of_model = any(name.startswith("model.path ") for name in differing)
         its_own = (
-            "cannot be one of those checkpoints: the run still reads its first model, as the reference of its KL term "
-            "or below its adapters"
+            "; model.path cannot be one of those checkpoints: the run still reads its first model, as the reference of "
+            "its KL term or below its adapters"
             if again
-            else "may be one of those checkpoints"
+            else "; model.path may be one of those checkpoints"
         )
         raise VragError(
             f"{storage.uri()} has checkpoints that were made with other settings: {'; '.join(differing)}. Take these "
-            f"settings back to go on with it, or give this run another name; model.path {its_own}"
+            f"settings back to go on with it, or give this run another name{its_own if of_model else ''}"
         )
     recorded = yaml.safe_load(storage.read(INPUTS))
     if isinstance(recorded, dict):

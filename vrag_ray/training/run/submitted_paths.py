@@ -23,11 +23,13 @@ _PASSWORD = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@]*:[^/@]*@", re.IGNORECASE)
 def output_place(field: str, place: str) -> str:
     """Where a run writes: an absolute local path, or the URI of an object store as it is.
 
-    Raises VragError for a URI that no filesystem knows, and for one with a password.
+    Raises VragError for a URI that no filesystem knows, for one with a password, and for a local path below something
+    that is no folder or cannot be written to.
     """
     if is_uri(place) or place.startswith("file:"):
-        return _opened(field, place)
-    return os.path.abspath(_outputs() / expanded(place))  # noqa: PTH100  resolve() would follow links
+        opened = _opened(field, place)
+        return opened if is_uri(opened) else _writable(field, opened)
+    return _writable(field, os.path.abspath(_outputs() / expanded(place)))  # noqa: PTH100  resolve() follows links
 
 
 def input_place(field: str, place: str) -> str:
@@ -56,6 +58,14 @@ def model_place(place: str) -> str:
     if _HUB_ID.fullmatch(place):
         return place
     raise VragError(f"model.path: there is no {_looked_for(place)}, and it is no id of the Hugging Face hub")
+
+
+def _writable(field: str, place: str) -> str:
+    there = next(path for path in (Path(place), *Path(place).parents) if path.exists())
+    if not (there.is_dir() and os.access(there, os.W_OK)):
+        why = "cannot be written to" if there.is_dir() else "is no folder"
+        raise VragError(f"{field}: {place} cannot be made, because {there} {why}")
+    return place
 
 
 def _outputs() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from vrag_ray.packed_attention import use_packed_attention
@@ -136,6 +137,16 @@ def in_order(output: object, places: Sequence[int]) -> object:
     if deep:
         output.deepstack_features = [[layer[place] for place in places] for layer in deep]  # type: ignore[attr-defined]
     return output
+
+
+@contextmanager
+def naming_model(path: str) -> Iterator[None]:
+    """What transformers raises for a folder or hub id that it cannot load, as a VragError that names ``path``."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise VragError(f"model.path {path} cannot be loaded: {reason}") from error
 
 
 def load_model(config: ModelConfig, folder: str) -> PreTrainedModel:

@@ -17,9 +17,8 @@ from vrag_ray.training.trainer.batch import Batch
 from vrag_ray.training.trainer.dummy_forward import Reference
 from vrag_ray.training.trainer.lora import adapter_state, add_adapters, restore_adapters, without_adapters
 from vrag_ray.training.trainer.optimizer import Optimizer
-from vrag_ray.training.trainer.scorer import Scorer, Scores, load_model
+from vrag_ray.training.trainer.scorer import Scorer, Scores, load_model, naming_model
 from vrag_ray.training.trainer.weights import export, save, whole_weights
-from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, ProcessorMixin
@@ -112,17 +111,15 @@ def start_worker(
     torch.manual_seed(seed)
     ranks = Collectives()
     read: Callable[[str], ProcessorMixin] = AutoProcessor.from_pretrained
-    try:
+    with naming_model(config.model.path):
         processor = read(source)
-    except (OSError, ValueError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise VragError(f"model.path {config.model.path} cannot be loaded: {reason}") from error
     last = train.get_checkpoint()
     with ExitStack() as stack:
         saved = Path(stack.enter_context(last.as_directory())) if last is not None else None
         adapted = config.model.lora_rank > 0
         # A checkpoint holds adapters merged into the weights; to go on, the two must be apart again.
-        model = load_model(config.model, source if saved is None or adapted else str(saved))
+        with naming_model(config.model.path if saved is None or adapted else str(saved)):
+            model = load_model(config.model, source if saved is None or adapted else str(saved))
         if adapted:
             add_adapters(model, config.model, seed)
         state = torch.load(saved / state_file(config, ranks), weights_only=True) if saved is not None else None
