@@ -97,6 +97,24 @@ def test_a_figure_that_follows_from_cited_ones_is_shown_as_computed(answer: str,
     assert (sentence.support, sentence.computed) == (Support.CITED, (computed,))
 
 
+@pytest.mark.parametrize(
+    ("answer", "computed"),
+    [
+        ("Saved 11 = 2 + 5 + 4: “oak 2, elm 5, ash 4, yew 30” [1]", ("11 = 2 + 5 + 4",)),
+        ("Saved 11 trees = 2 + 5 + 4 [1]", ("11 = 2 + 5 + 4",)),
+        ("Saved 97 = 2 + 5 + 4 [1]", ()),
+        ("Saved 13 = 2 + 5 + 6 [1]", ()),
+        ("Saved 3 (oak; elm; ash) [1]", ("3 = the number of oak; elm; ash",)),
+        ("Saved 3 kinds (oak; elm; ash) [1]", ("3 = the number of oak; elm; ash",)),
+        ("Saved 6 (oak; elm; ash) [1]", ()),
+        ("Saved 3 (oak; elm; larch) [1]", ()),
+    ],
+)
+def test_a_sum_or_a_count_that_says_of_what_it_is_made_is_computed(answer: str, computed: tuple[str, ...]) -> None:
+    (sentence,) = checked(answer, {1: Source("Trees that were saved: oak 2, elm 5, ash 4, yew 30.")})
+    assert sentence.computed == computed
+
+
 def test_a_small_figure_is_not_explained_by_a_ratio() -> None:
     [sentence] = checked("There were 3 of them [1].", {1: Source("We counted 12 and 4.", "12 and 4")})
     assert (sentence.support, sentence.missing) == (Support.UNSUPPORTED, ("3",))

@@ -29,6 +29,10 @@ LEAST_COMPUTED = 2
 _MARKS = rf"(?:\s*\[{_NUMBERS}\])*"
 _END = re.compile(rf"[.!?\u2026]+[\"'\u201d\u2019)\]]*{_MARKS}(?=\s+[^\sa-z]|\s*$)|[\u3002\uff01\uff1f]{_MARKS}|\n+")
 """The end of a sentence, of a Chinese one too, with the marks behind it; the end of a line."""
+_WORKED_OUT = re.compile(
+    r"\s?[^\W\d]*\s*(?:\((?P<counted>[^();]+(?:;[^();]+)*)\)|=\s*(?P<sum>\d[^+=:;()\n]*(?:\+\s*\d[^+=:;()\n]*)+))"
+)
+"""Behind a figure and its unit: the things that it counts, or the sum that it is."""
 _SHORT = re.compile(
     r"\b(?:[A-Z]|No|Nos|Inc|Ltd|Co|Corp|Mr|Mrs|Ms|Dr|Prof|St|vs|etc|approx|ca|p|pp|e\.g|i\.e|cf|al|Fig)\.$"
 )
@@ -115,7 +119,9 @@ def checked(answer: str, sources: Mapping[int, Source], question: str = "") -> t
         operands = [fact for fact in facts if isinstance(fact, Figure) and fact not in missing]
         scales = {scale for source in held for scale in source.scales}
         computed = {
-            fact: derivation for fact in missing if (derivation := _computed(fact, [*operands, *given], scales))
+            fact: derivation
+            for fact in missing
+            if (derivation := _worked_out(fact, text, held) or _computed(fact, [*operands, *given], scales))
         }
         missing = [fact for fact in missing if fact not in computed]
         unknown = not sources or any(not sources[number].words for number in numbers or sources)
@@ -226,6 +232,23 @@ def _aligned(text: str, facts: Sequence[Fact], known: Mapping[int, _Held]) -> li
     }
     best = max(shares, key=lambda number: shares[number])
     return [best] if shares[best] >= LEAST_SHARED else []
+
+
+def _worked_out(fact: Fact, text: str, held: Sequence[_Held]) -> str:
+    """How ``text`` says right behind ``fact`` that it comes about, where that is so: ``9 = 2 + 3 + 4``, or the things
+    that it counts, ``3 (oak; elm; ash)``. Each of these stands in ``held``. "" where it says nothing of the kind."""
+    match = _WORKED_OUT.match(text, fact.start + len(fact.text)) if isinstance(fact, Figure) else None
+    if match is None or not isinstance(fact, Figure):
+        return ""
+    if match["counted"]:
+        names = re.split(r";\s*", match["counted"])
+        all_held = all(any(words(name) <= source.words for source in held) for name in names)
+        is_right = fact.agrees(Decimal(len(names)))
+        return f"{fact.text} = the number of {match['counted']}" if all_held and is_right else ""
+    terms = [figure for figure in facts_of(match["sum"]) if isinstance(figure, Figure)]
+    all_held = all(any(source.has(term) for source in held) for term in terms)
+    is_right = fact.agrees(sum((term.value for term in terms), Decimal(0)))
+    return f"{fact.text} = {match['sum'].strip()}" if all_held and is_right else ""
 
 
 def _computed(fact: Fact, operands: Sequence[Figure], scales: Collection[int]) -> str:
