@@ -11,6 +11,7 @@ from vrag_ray.corpus.elements import grids_of
 from vrag_ray.corpus.tables import Table, is_figure, tables
 from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, cut_at_stops, rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import stems
+from vrag_ray.policies.extractive.sheets import Sheet, laid_out_sheets, written_sheets
 from vrag_ray.policies.extractive.stem_index import StemIndex
 from vrag_ray.types import Cue, PageText, PassageKind
 from vrag_ray.types.captions import captions
@@ -66,7 +67,7 @@ class CutPage:
     tables that ruling lines alone show, whose cells may be long; ``head_rows`` and ``head_spans`` are
     the places of these heads, and whether they are heads for sure, because figures stand below them. ``contents`` are
     the places of the rows of a table of contents; ``led_spans`` those of spans whose dots lead to a page, or to a price
-    that a row has too.
+    that a row has too. ``sheets`` are the tables of which no part can be elsewhere.
     """
 
     spans: tuple[Span, ...]
@@ -84,6 +85,7 @@ class CutPage:
     head_spans: Mapping[int, bool]
     contents: Set[int]
     led_spans: Set[int]
+    sheets: tuple[Sheet, ...]
 
 
 def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
@@ -138,6 +140,7 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         {place for place, span in enumerate(spans) if LEADERS.search(span.text)}
         if lines
         else _contents([span.text for span in spans]),
+        tuple(laid_out_sheets(with_heads, lines) if lines else written_sheets(spans)),
     )
 
 

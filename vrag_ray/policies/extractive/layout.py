@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby, pairwise, zip_longest
+from itertools import groupby, pairwise, takewhile, zip_longest
 from statistics import median
 
 from vrag_ray.corpus.elements import BULLET, DOTS, LIST_SIGNS, TICKS
@@ -33,6 +33,9 @@ BETWEEN_ITEMS = 3
 """Sentences of one item of a list, at most, before the mark of the next."""
 LONGEST_LIST = 700
 """Characters of the items that are quoted with the line above them."""
+
+LOWEST = 0.8
+"""Share of the height of a page below which a table or list that nothing follows may go on on the next page."""
 
 LEADERS = re.compile(r"(?:\.\s?){4,}|(?:…\s?){2,}|(?:·\s?){4,}")
 """Dots from a name to its page or its price."""
@@ -343,6 +346,17 @@ def items_below(spans: Sequence[Span], place: int) -> Sequence[Span]:
             ends.append(at)
             number = _number(span)
     return spans[place + 1 : ends[-1] + 1] if len(ends) > 1 else ()
+
+
+def counted_items(spans: Sequence[Span], items: Sequence[Span]) -> Sequence[str]:
+    """The words of each of the ``items`` of a list among ``spans``, without those within them; none where the list may
+    have others."""
+    kind, end = _mark(items[0]), spans.index(items[-1]) + 1
+    rest = takewhile(lambda span: _mark(span) or not (span.is_heading or introduces(span.text)), spans[end:])
+    is_cut_off = end == len(spans) and items[-1].box is not None and items[-1].box.y1 > LOWEST
+    if is_cut_off or any(_mark(span) == kind for span in rest):
+        return ()
+    return [item.text.split(maxsplit=1)[1] for item in items if _mark(item) == kind]
 
 
 def _number(span: Span) -> int | None:

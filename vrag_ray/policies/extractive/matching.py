@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from textwrap import shorten
 
 from vrag_ray.agent.facts import dates, figures
 from vrag_ray.agent.observation import Observation, Sighting
@@ -18,9 +19,10 @@ from vrag_ray.policies.extractive.answer_spans import EMAIL, shortest_answer
 from vrag_ray.policies.extractive.coverage import MISSING_BELOW, MISSING_MEASURE, PRESENCE, Surroundings, Yardstick
 from vrag_ray.policies.extractive.cut_page import Columns, CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
-from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, introduces, items_below
+from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, box_of, counted_items, introduces, items_below
 from vrag_ray.policies.extractive.lexicon import is_informative, is_misspelled, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
+from vrag_ray.policies.extractive.reckoning import is_counted, is_reckoned, result_of, stated_count
 from vrag_ray.policies.extractive.synonyms import is_quantity, without_marks
 from vrag_ray.types import Box, PageText, PassageKind
 from vrag_ray.types.file_names import names_of
@@ -85,6 +87,9 @@ _BARE_COUNT = re.compile(r"\d[\d.,' \u00a0\u202f]*")
 _DIGITS = re.compile(r"\d[\d.,' \u00a0\u202f]*(?<=\d)")
 
 
+LONGEST_NAME = 40
+"""Characters of an item of a list that is counted."""
+_NO_BRACKETS = str.maketrans("()", "  ")
 LEAST_MISSPELLED = 7
 """Letters of the stem of a word that may be misspelled, one fewer of a name: shorter ones are often other words by one
 letter, as "profile" and "profit"."""
@@ -163,6 +168,8 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
         scored = [*_of_spans(part, page, yardstick, surroundings), *_of_rows(part, page, yardstick, surroundings)]
         if asks_for_a_cell(part):
             scored.extend(_of_cells(part, page, yardstick, surroundings))
+        if is_reckoned(part):
+            scored.extend(_of_sheets(part, page, yardstick, surroundings))
         factor = 1.0
         if part.kind is AnswerKind.MOMENT and page.sighting.kind is not PassageKind.CLIP:
             factor *= OTHER_MEDIUM
@@ -173,6 +180,16 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
     candidates.sort(key=lambda match: (-round(match.coverage, 2), -round(match.density, 3)))
     # Not before: bonuses tell apart candidates that hold every word of the question.
     return [replace(match, coverage=min(1.0, match.coverage)) for match in candidates]
+
+
+def compares(part: Part, seen: Observation, cut: Cut = cut_page) -> bool:
+    """Whether a table has both sides of a comparison that ``part`` is for."""
+    return is_reckoned(part) and any(
+        result_of(part, sheet, stems(sighting.title)) is not None
+        for sighting in seen.sightings
+        if not sighting.source
+        for sheet in cut(page_of(sighting), sighting.kind, sighting.passage_text).sheets
+    )
 
 
 def respelled(part: Part, seen: Observation, cut: Cut = cut_page) -> Part:
@@ -256,7 +273,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
     for place in sorted(holding | answered.keys() | headed):
         span, heading = spans[place], headings[place]
         caption = captions[place] if place < len(captions) else None
-        items = _items(part, spans, place) if caption is None else ()
+        items = _items(part, page.parts, place) if caption is None else ()
         listed = (span, *items)
         whole = Span(" ".join(line.text for line in listed), tuple(word for line in listed for word in line.words))
         # A cell answers with its row.
@@ -280,7 +297,9 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
             presence[term.stem] = max(near[term.stem], beside, around[term.stem])
         moment = caption is not None and part.kind is AnswerKind.MOMENT
         answer = "" if moment else _shortest(part, span.text)
-        is_list = bool(items) and part.kind is AnswerKind.STATEMENT
+        if part.is_count and items and not answer:
+            answer = stated_count(part, span.text) or _count_of(spans, items)
+        is_list = bool(items) and (part.kind is AnswerKind.STATEMENT or part.is_count)
         factor = 1.0 if moment or is_list else _fitness(part, span, answer)
         factor *= MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
         factor *= _share_sought(part, presence, surroundings, span.stems, answer)
@@ -426,15 +445,53 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
     return candidates
 
 
-def _items(part: Part, spans: Sequence[Span], place: int) -> Sequence[Span]:
+def _of_sheets(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surroundings) -> Iterator[Match]:
+    """What follows from several rows of a table."""
+    for sheet in page.parts.sheets:
+        headed = _titled(page, sheet.place) if sheet.is_laid_out else _headed(page, sheet.place)
+        near = surroundings.title.union(name for name, share in headed.items() if share)
+        if (result := result_of(part, sheet, near)) is None:
+            continue
+        around = surroundings.of(dict.fromkeys(result.used, 1.0))
+        presence = {name: 1.0 if name in result.used else max(share, around[name]) for name, share in headed.items()}
+        words = [word for entry in result.entries for word in entry.words]
+        yield Match(
+            page.sighting.id,
+            " ".join(entry.quote for entry in result.entries),
+            result.answer,
+            yardstick.coverage(presence) + CROSSING_BONUS,
+            # Denser than a cell, which is a part of it.
+            2000.0 + len(result.used),
+            box=box_of(words) if words else None,
+        )
+
+
+def _headed(page: _Page, place: int) -> dict[str, float]:
+    """Presence of each word by virtue of the heading above a table of a text."""
+    heading = page.parts.headings[place]
+    return {name: PRESENCE.heading * held.get(heading, 0.0) for name, held in page.in_spans.items()}
+
+
+def _items(part: Part, page: CutPage, place: int) -> Sequence[Span]:
     """The items of a list that answer with the span above them: it introduces them, or is their heading where the
-    question is for several things."""
-    span = spans[place]
-    if part.kind not in (AnswerKind.STATEMENT, AnswerKind.DATE, AnswerKind.NAME) or part.sentence or part.phrases:
+    question is for several things. Their number answers where that or the heading above names them."""
+    spans, span, kinds = page.spans, page.spans[place], (AnswerKind.STATEMENT, AnswerKind.DATE, AnswerKind.NAME)
+    if part.sentence or part.phrases or not (part.kind in kinds or part.is_count):
         return ()
-    if introduces(span.text) or (part.is_for_a_list and span.is_heading):
-        return items_below(spans, place)
-    return ()
+    if not introduces(span.text) and not ((part.is_for_a_list or part.is_count) and span.is_heading):
+        return ()
+    items = items_below(spans, place)
+    if part.is_count and items:
+        above = page.headings[place]
+        name = span.stems if span.is_heading or above < 0 else span.stems | spans[above].stems
+        return items if is_counted(part, name) and _count_of(spans, items) else ()
+    return items
+
+
+def _count_of(spans: Sequence[Span], items: Sequence[Span]) -> str:
+    """The number of the items of a list and how each begins; "" where that is not sure."""
+    names = [shorten(name, LONGEST_NAME, placeholder="…") for name in counted_items(spans, items)]
+    return f"{len(names)} ({'; '.join(names).translate(_NO_BRACKETS)})" if names else ""
 
 
 def _lacks_measure(part: Part, presence: Mapping[str, float]) -> bool:

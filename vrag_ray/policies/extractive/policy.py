@@ -21,7 +21,15 @@ from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import View
 from vrag_ray.policies.extractive.cut_page import cut_page
 from vrag_ray.policies.extractive.lexicon import tokens
-from vrag_ray.policies.extractive.matching import Match, has_other_figures, matches, page_of, respelled, unread_above
+from vrag_ray.policies.extractive.matching import (
+    Match,
+    compares,
+    has_other_figures,
+    matches,
+    page_of,
+    respelled,
+    unread_above,
+)
 from vrag_ray.policies.extractive.questions import (
     LEAST_WORDS_OF_A_SENTENCE,
     Part,
@@ -111,18 +119,21 @@ class ExtractivePolicy:
 
     def _parts(self, prompt: Prompt) -> list[Part]:
         """The parts of the question. Two sides stay together where the search for the first finds a row of figures
-        with the name of both: "cash and cash equivalents". A text that is a whole sentence of a page that the first
-        search found is looked for, and no question, whatever it begins with."""
+        with the name of both, "cash and cash equivalents", or a table that compares them. A text that is a whole
+        sentence of a page that the first search found is looked for, and no question, whatever it begins with."""
         if self._is_in_the_documents(prompt):
             return [passage_part(" ".join(prompt.question.split()))]
         divided: list[Part] = []
         for part in parts(prompt.question, limit=self._max_parts):
             if divided and part.undivided and part.undivided == divided[-1].text:
                 continue
-            searches = _searches(prompt, len(divided) + 1) if part.joined else []
-            divided.append(
-                part_of(part.undivided) if any(self._names_a_row(part.joined, search) for search in searches) else part
+            searches = _searches(prompt, len(divided) + 1) if part.undivided not in ("", part.text) else []
+            whole = part_of(part.undivided)
+            is_whole = any(
+                (part.joined and self._names_a_row(part.joined, search)) or compares(whole, search, self._cut)
+                for search in searches
             )
+            divided.append(whole if is_whole else part)
         return divided
 
     def _is_in_the_documents(self, prompt: Prompt) -> bool:
