@@ -132,8 +132,14 @@ COUNT = "3 (Chair: Ada Wolde; Treasurer: Jon Ferris; Secretary: Mia Lund)"
         (f"Twelve officers were elected, among them:\n{OFFICERS}", "Twelve"),
         (f"The following officers were elected:\n{OFFICERS}" + "• Clerk of the long and distant harbours\n" * 30, ""),
         (f"The following boats were chosen:\n{OFFICERS}", ""),
+        (f"## 2. Elected officers\n\n{OFFICERS}", COUNT),
     ],
 )
 def test_the_items_of_a_list_are_counted_where_the_line_above_names_them(text: str, answer: str) -> None:
     answers = [match.answer for match in matches_in("How many officers were elected?", text)]
     assert (answers or [""])[0] == answer
+
+
+def test_words_of_grammar_behind_the_noun_name_no_list() -> None:
+    text = f"The office does the following:\n{OFFICERS}"
+    assert not any(match.answer for match in matches_in("How many wins does the office have?", text))

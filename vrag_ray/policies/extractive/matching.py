@@ -297,7 +297,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
             presence[term.stem] = max(near[term.stem], beside, around[term.stem])
         moment = caption is not None and part.kind is AnswerKind.MOMENT
         answer = "" if moment else _shortest(part, span.text)
-        if part.is_count and items and not answer:
+        if part.is_count and items:
             answer = stated_count(part, span.text) or _count_of(spans, items)
         is_list = bool(items) and (part.kind is AnswerKind.STATEMENT or part.is_count)
         factor = 1.0 if moment or is_list else _fitness(part, span, answer)

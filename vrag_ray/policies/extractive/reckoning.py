@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import takewhile
 
 from vrag_ray.agent.facts import figures
 from vrag_ray.policies.extractive.layout import LONGEST_LIST
-from vrag_ray.policies.extractive.lexicon import AUXILIARIES, Term, quantities, stem, stems, tokens
+from vrag_ray.policies.extractive.lexicon import AUXILIARIES, Term, is_function_word, quantities, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import Part, is_negated
 from vrag_ray.policies.extractive.sheets import Entry, Sheet, values
 from vrag_ray.policies.extractive.synonyms import without_marks
@@ -134,8 +135,9 @@ def result_of(part: Part, sheet: Sheet, near: Set[str]) -> Result | None:
 
 def is_counted(part: Part, name: frozenset[str]) -> bool:
     """Whether the question is for the number of the things that ``name`` has a word for."""
-    counted = _COUNTED.search(part.text)
-    return counted is not None and not stems(counted[1]).isdisjoint(name)
+    words = _COUNTED.findall(part.text)[:1]
+    counted = takewhile(lambda word: not is_function_word(word), " ".join(words).split())
+    return not stems(" ".join(counted)).isdisjoint(name)
 
 
 def stated_count(part: Part, text: str) -> str:
