@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.policies.extractive.test_matching import matches_for, matches_in
+from tests.policies.extractive.test_matching import matches_for, matches_in, page
 from tests.policies.extractive.test_policy import ask
 from tests.support.agent_pages import Shelf, put, table
-from vrag_ray.policies.extractive.matching import Match
-from vrag_ray.types import Word
+from vrag_ray.agent.observation import Observation, Sighting
+from vrag_ray.policies.extractive.matching import Match, compares
+from vrag_ray.policies.extractive.questions import part_of
+from vrag_ray.types import PassageKind, Word
 
 ROWS = (
     ("Mill", "Built", "Height (m)", "Price (EUR)", "Sails", "Owner"),
@@ -59,6 +61,16 @@ def test_what_follows_from_the_rows_of_a_table_answers(question: str, answer: st
     shelf = Shelf()
     shelf.add("Mills of the county", mills())
     assert ask(question, shelf).answer.startswith(f"{answer}: “")
+
+
+@pytest.mark.parametrize(
+    ("question", "is_compared"),
+    [("Which is taller, Arkle or Deben?", True), ("What do the mill and the barn cost in total?", False)],
+)
+def test_only_a_comparison_keeps_its_two_sides_in_one_question(question: str, is_compared: bool) -> None:
+    whole = page(mills())
+    seen = Sighting("s1", "d", whole.locator, PassageKind.PAGE, "", "d.pdf", 1.0, whole.text, whole)
+    assert compares(part_of(question), Observation("q1", question, (seen,))) is is_compared
 
 
 @pytest.mark.parametrize(

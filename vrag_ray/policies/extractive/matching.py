@@ -22,7 +22,7 @@ from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import LEADERS, Row, Span, box_of, counted_items, introduces, items_below
 from vrag_ray.policies.extractive.lexicon import is_informative, is_misspelled, leading_number, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
-from vrag_ray.policies.extractive.reckoning import is_counted, is_reckoned, result_of, stated_count
+from vrag_ray.policies.extractive.reckoning import comparison_of, is_counted, is_reckoned, result_of, stated_count
 from vrag_ray.policies.extractive.synonyms import is_quantity, without_marks
 from vrag_ray.types import Box, PageText, PassageKind
 from vrag_ray.types.file_names import names_of
@@ -185,7 +185,7 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
 def compares(part: Part, seen: Observation, cut: Cut = cut_page) -> bool:
     """Whether a table has both sides of a comparison that ``part`` is for."""
     return is_reckoned(part) and any(
-        result_of(part, sheet, stems(sighting.title)) is not None
+        comparison_of(part, sheet, stems(sighting.title)) is not None
         for sighting in seen.sightings
         if not sighting.source
         for sheet in cut(page_of(sighting), sighting.kind, sighting.passage_text).sheets

@@ -116,13 +116,20 @@ def is_reckoned(part: Part) -> bool:
     return _order(part.text) is not None or any(pattern.search(part.text) for pattern in patterns)
 
 
+def comparison_of(part: Part, sheet: Sheet, near: Set[str]) -> Result | None:
+    """What follows from two rows of ``sheet`` that the question names; arguments as of ``result_of``."""
+    order, reading = _order(part.text), _Reading(part, sheet, near)
+    is_difference = _IS_FOR_A_DIFFERENCE.search(part.text) is not None
+    if (not is_difference and (order is None or order.is_superlative)) or len(sides := reading.sides()) != 2:
+        return None
+    return reading.comparison(order or _NO_ORDER, *sides, is_difference=is_difference)
+
+
 def result_of(part: Part, sheet: Sheet, near: Set[str]) -> Result | None:
     """What follows from the rows of ``sheet``; ``near`` are the words of the title and of the headings above it."""
-    order = _order(part.text)
-    reading = _Reading(part, sheet, near)
-    is_difference = _IS_FOR_A_DIFFERENCE.search(part.text) is not None
-    if (is_difference or (order is not None and not order.is_superlative)) and len(sides := reading.sides()) == 2:
-        return reading.comparison(order or _NO_ORDER, *sides, is_difference=is_difference)
+    order, reading = _order(part.text), _Reading(part, sheet, near)
+    if (compared := comparison_of(part, sheet, near)) is not None:
+        return compared
     if is_negated(part.text) or _IS_LIMITED.search(part.text) is not None:
         return None
     if order is not None and order.is_superlative:
