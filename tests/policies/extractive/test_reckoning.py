@@ -121,9 +121,11 @@ def test_rows_of_totals_do_not_count_and_cells_of_another_kind_give_no_result(
 
 def test_a_table_that_may_go_on_elsewhere_gives_no_result() -> None:
     question = "Which mill is the tallest?"
-    low = mills(y=640)
+    low = mills(y=620)
+    footer = put(50, 760, "County record office")
+    assert not any(match.density >= 2000 for match in matches_for(question, [*low, *footer]))
     assert not any(match.density >= 2000 for match in matches_for(question, low))
-    assert matches_for(question, [*low, *put(50, 760, "Heights are to the cap.")])[0].answer.startswith("Brome")
+    assert matches_for(question, [*low, *put(50, 720, "Heights are to the cap.")])[0].answer.startswith("Brome")
     long = "\n".join([TEXT, *(TEXT.splitlines()[1].replace("Arkle", f"Mill{n}") for n in range(9))])
     assert not any(match.density >= 2000 for match in matches_in(question, long))
     assert matches_in(question, f"{long}\n\nHeights are to the cap.")[0].answer.startswith("Brome")
@@ -155,3 +157,15 @@ def test_the_items_of_a_list_are_counted_where_the_line_above_names_them(text: s
 def test_words_of_grammar_behind_the_noun_name_no_list() -> None:
     text = f"The office does the following:\n{OFFICERS}"
     assert not any(match.answer for match in matches_in("How many wins does the office have?", text))
+
+
+def test_a_list_above_the_footer_of_a_page_may_go_on_on_the_next() -> None:
+    def answers(y: float, *below: str) -> list[str]:
+        items = ["The following officers were elected:", *OFFICERS.splitlines()]
+        words = [word for at, line in enumerate([*items, *below]) for word in put(50, y + 15 * at, line)]
+        footer = put(50, 770, "County record office")
+        return [match.answer for match in matches_for("How many officers were elected?", [*words, *footer])]
+
+    assert COUNT in answers(300)
+    assert COUNT in answers(660, "All of them accepted.")
+    assert COUNT not in answers(660)

@@ -36,6 +36,8 @@ LONGEST_LIST = 700
 
 LOWEST = 0.8
 """Share of the height of a page below which a table or list that nothing follows may go on on the next page."""
+FOOT = 0.92
+"""Share of the height of a page below which a footer stands, that ends no table or list."""
 
 LEADERS = re.compile(r"(?:\.\s?){4,}|(?:…\s?){2,}|(?:·\s?){4,}")
 """Dots from a name to its page or its price."""
@@ -353,7 +355,8 @@ def counted_items(spans: Sequence[Span], items: Sequence[Span]) -> Sequence[str]
     have others."""
     kind, end = _mark(items[0]), spans.index(items[-1]) + 1
     rest = takewhile(lambda span: _mark(span) or not (span.is_heading or introduces(span.text)), spans[end:])
-    is_cut_off = end == len(spans) and items[-1].box is not None and items[-1].box.y1 > LOWEST
+    follows = any(span.box is None or span.box.y0 < FOOT for span in spans[end:])
+    is_cut_off = not follows and items[-1].box is not None and items[-1].box.y1 > LOWEST
     if is_cut_off or any(_mark(span) == kind for span in rest):
         return ()
     return [item.text.split(maxsplit=1)[1] for item in items if _mark(item) == kind]

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from vrag_ray.agent.facts import figures
 from vrag_ray.corpus.tables import Table, is_figure
-from vrag_ray.policies.extractive.layout import LOWEST, Row, Span
+from vrag_ray.policies.extractive.layout import FOOT, LOWEST, Row, Span
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.types import Word
 
@@ -87,7 +87,7 @@ def laid_out_sheets(tables: Sequence[Table], rows: Sequence[Row]) -> Iterator[Sh
         if not table.head_rows or len(body) < LEAST_ENTRIES or not is_named or not has_figures or -1 in places:
             continue
         end = max(cell.box.y1 for row in body for cell in row)
-        if end > LOWEST and not any(row.cells[0].words and row.box.y0 >= end for row in rows[places[-1] :]):
+        if end > LOWEST and not any(row.cells[0].words and end <= row.box.y0 < FOOT for row in rows[places[-1] :]):
             continue
         entries = [
             Entry(
