@@ -169,3 +169,14 @@ def test_a_list_above_the_footer_of_a_page_may_go_on_on_the_next() -> None:
     assert COUNT in answers(300)
     assert COUNT in answers(660, "All of them accepted.")
     assert COUNT not in answers(660)
+
+
+def test_the_items_below_another_number_are_not_counted() -> None:
+    text = f"UNIT 7\n\nThe following officers of the harbour club are elected:\n{OFFICERS}\n"
+    text += "UNIT 8\n\n" + "Unit 8 is short.\n\nUnit 8 is held in May.\n\n" * 3
+    question = "How many officers of the harbour club are elected in unit {}?"
+    coverage = [
+        next(match.coverage for match in matches_in(question.format(number), text) if match.answer == COUNT)
+        for number in (7, 8)
+    ]
+    assert coverage[0] > 0.5 > coverage[1]

@@ -301,6 +301,9 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, surroundings: Surro
             answer = stated_count(part, span.text) or _count_of(spans, items)
         is_list = bool(items) and (part.kind is AnswerKind.STATEMENT or part.is_count)
         factor = 1.0 if moment or is_list else _fitness(part, span, answer)
+        if part.is_count and items and any(t.specific and presence[t.stem] < MISSING_BELOW for t in part.terms):
+            # The items of unit 7 are none of unit 8.
+            factor *= NOT_THERE
         factor *= MISSING_MEASURE if _lacks_measure(part, presence) else 1.0
         factor *= _share_sought(part, presence, surroundings, span.stems, answer)
         is_looked_for = part.wants_passage or (all(own.values()) and all(term.specific for term in part.terms))
