@@ -17,7 +17,7 @@ class TrainDouble:
 
     config: dict[str, Any] = field(default_factory=dict)
     storage_path: str = ""
-    failure: Exception | None = None
+    failure: BaseException | None = None
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         double = self

@@ -266,6 +266,14 @@ def test_a_failure_is_reported_where_its_tracebacks_cannot_be_written(workers: T
         train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"}}), lambda _: None)
 
 
+@pytest.mark.usefixtures("project")
+def test_ctrl_c_names_how_the_run_goes_on(workers: TrainDouble):
+    # Ray Train handles Ctrl-C itself, and leaves the process so.
+    workers.failure = SystemExit(0)
+    with pytest.raises(KeyboardInterrupt, match=r"the same command goes on after the last checkpoint in .*-runs/run$"):
+        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"}}), lambda _: None)
+
+
 @pytest.mark.usefixtures("project", "workers")
 def test_a_folder_that_is_no_model_is_refused():
     with pytest.raises(VragError, match=r"^model\.path: .*/expert is no folder of a .* model: it has no config\.json$"):

@@ -217,6 +217,11 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_l
     watcher.start()
     try:
         trainer.fit()
+    except SystemExit as left:
+        # Ray Train's own handler of Ctrl-C stops the workers, and then leaves the process without a word.
+        raise KeyboardInterrupt(
+            f"interrupted: the same command goes on after the last checkpoint in {storage.uri()}"
+        ) from left
     except Exception as error:
         raise VragError(f"the training run {config.name} failed: {_reason(error)}{_stored(error, storage)}") from error
     finally:
