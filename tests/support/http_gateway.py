@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -32,4 +33,11 @@ async def http(
     port = server.servers[0].sockets[0].getsockname()[1]
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=HANGS_AFTER_S) as client:
         yield client
-    await server.shutdown()
+    for listener in server.servers:
+        listener.close()
+    for connection in list(server.server_state.connections):
+        connection.shutdown()
+    # As `shutdown`, which first waits 100 ms in any case.
+    while server.server_state.connections or server.server_state.tasks:  # noqa: ASYNC110  it sets no event
+        await asyncio.sleep(0.001)
+    await server.lifespan.shutdown()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.mosaic_runs import pixels_of
+from tests.support.mosaic_runs import format_of, pixels_of
 from tests.support.pictures import noise_png
 from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.policies.llm.chat_model import ChatRequest
-from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images
+from vrag_ray.policies.llm.vllm_prompt import images
 from vrag_ray.training.trajectory import Call
 
 
 def call(folder: Path, *parts: str | bytes, reply: str = "red") -> Call:
     """A chat of words and pictures (PNG), and the reply to it."""
-    form = ChatFormat(str(folder))
+    form = format_of(folder)
     chat = (Message.of(Role.USER, *(part if isinstance(part, str) else ImagePart(part) for part in parts)),)
     shown = images(chat)
     ids, _ = form.tokens(ChatRequest(chat))

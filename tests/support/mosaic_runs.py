@@ -142,7 +142,7 @@ def played(
     model: Path, *, questions: int = 4, group: int = 3, noise: float = 0.4, family: FamilyName = FamilyName.QWEN2_5_VL
 ) -> Groups:
     """Runs of an expert that errs, in the tokens of the model in the folder ``model``."""
-    form, pixels = ChatFormat(str(model)), pixels_of(model)
+    form, pixels = format_of(model), pixels_of(model)
     return asyncio.run(
         expert_runs(
             context(family=family),
@@ -159,6 +159,11 @@ def played(
 def processor_of(model: Path) -> ProcessorMixin:
     processor: ProcessorMixin = AutoProcessor.from_pretrained(str(model))
     return processor
+
+
+@cache
+def format_of(model: Path) -> ChatFormat:
+    return ChatFormat(str(model))
 
 
 @cache

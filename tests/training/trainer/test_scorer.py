@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoProcessor
 
 from tests.support.model_calls import call, calls_of
-from tests.support.mosaic_runs import pad_of, pixels_of, played, scorer_of
+from tests.support.mosaic_runs import pad_of, pixels_of, played, processor_of, scorer_of
 from tests.support.pictures import noise_png
 from vrag_ray.policies.llm.vllm_prompt import pictures
 from vrag_ray.training.config import ModelConfig
@@ -26,7 +25,7 @@ NEAR = 1e-5
 
 def logps(scorer: Scorer, folder: Path, scored_call: Call, temperature: float = 1.0) -> torch.Tensor:
     """[reply, vocabulary], as transformers alone computes them with the pixels of each picture where it is shown."""
-    model, processor = scorer.model, AutoProcessor.from_pretrained(str(folder))
+    model, processor = scorer.model, processor_of(folder)
     ids = torch.tensor([[*scored_call.prompt_ids, *scored_call.completion_ids]])
     shown: dict[str, torch.Tensor] = {}
     if scored_call.images:

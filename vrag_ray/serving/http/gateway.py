@@ -27,6 +27,7 @@ from vrag_ray.serving.http.routes.deps import Gate
 from vrag_ray.serving.http.security import Security
 from vrag_ray.serving.system import ServedSystem
 
+ROUTES = (search, runs, feedback, documents, openai_chat, openai_responses, openai_models, health)
 MAX_JSON_BYTES = 4 << 20
 MAX_RUN_BYTES = MAX_JSON_BYTES + MAX_PICTURE_URL
 """A question, or a search, may come with a picture."""
@@ -53,11 +54,11 @@ def create_api(
         # The interactive pages load scripts from elsewhere, which the gateway's own policy forbids.
         docs_url=None,
         redoc_url=None,
+        # Not `include_router`, which builds each route anew: 40 ms of each start.
+        routes=[route for module in ROUTES for route in module.router.routes],
     )
     metrics = Metrics()
     api.state.gate = Gate(system, config, metrics, security, closing)
-    for module in (search, runs, feedback, documents, openai_chat, openai_responses, openai_models, health):
-        api.include_router(module.router)
     envelope.install(api)
     # Added last runs first.
     limit = (config.max_upload_mb << 20) + _MULTIPART_OVERHEAD
