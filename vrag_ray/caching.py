@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import tempfile
@@ -11,7 +10,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -151,6 +153,9 @@ class SingleFlight(Generic[K, V]):
 
     async def result(self, key: K, call: Callable[[], Coroutine[None, None, V]]) -> V:
         """What the call under way for ``key`` gives or raises; ``call`` is made if there is none."""
+        # Imported here, because a child that decodes has no event loop: a tenth of its start.
+        import asyncio
+
         task = self._under_way.get(key)
         if task is None:
             task = self._under_way[key] = asyncio.create_task(call())
@@ -160,6 +165,8 @@ class SingleFlight(Generic[K, V]):
 
     async def cancel(self) -> None:
         """End what is under way, and wait until it has."""
+        import asyncio
+
         left = tuple(self._under_way.values())
         for task in left:
             task.cancel()

@@ -245,6 +245,8 @@ def child_environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join([package_root, *(entry for entry in sys.path if entry)]),
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        # Pydantic would look through all installed packages for plug-ins.
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",
         # Every thread's arena would reserve 64 MB of the limited address space.
         "MALLOC_ARENA_MAX": "2",
     }
