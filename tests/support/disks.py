@@ -95,7 +95,6 @@ def few_files(left: int) -> Iterator[None]:
 
     Nothing is collected meanwhile: an older object that closes its file would leave room that the block has not made.
     """
-    gc.collect()
     gc.disable()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())

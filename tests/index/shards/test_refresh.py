@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -33,14 +34,20 @@ def put(writer: CollectionWriter, name: str, texts: list[str], *, first: int = 1
         writer.commit_documents([document(name, units=first - 1 + len(texts))])
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    with CollectionWriter(tmp_path / "c") as writer:
+@pytest.fixture(scope="module")
+def first_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("refresh") / "c"
+    with CollectionWriter(folder) as writer:
         for number in range(BASE):
             put(writer, f"doc{number}", [WORDS[number % 6], WORDS[(number + 1) % 6]])
         put(writer, "half", ["red"], finished=False)
         writer.publish("base")
-    return tmp_path / "c"
+    return folder
+
+
+@pytest.fixture
+def root(first_version: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(first_version, tmp_path / "c")
 
 
 def load(root: Path, version: int, earlier: ShardIndex | None = None, *, shard: int = 0, shards: int = 1) -> ShardIndex:
@@ -114,13 +121,8 @@ def test_it_answers_as_one_that_reads_everything(root: Path, change: str, shards
 
 @settings(max_examples=3, deadline=None)
 @given(steps=st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=7, unique=True))
-def test_version_after_version(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
-    root = tmp_path_factory.mktemp("steps") / "c"
-    with CollectionWriter(root) as writer:
-        for number in range(BASE):
-            put(writer, f"doc{number}", [WORDS[number % 6], WORDS[(number + 1) % 6]])
-        put(writer, "half", ["red"], finished=False)
-        writer.publish("base")
+def test_version_after_version(first_version: Path, tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
+    root = shutil.copytree(first_version, tmp_path_factory.mktemp("steps") / "c")
     index = load(root, 1)
     for version, step in enumerate(steps, start=2):
         with CollectionWriter(root) as writer:
