@@ -84,6 +84,12 @@ def test_an_algorithm_is_named_spelled_out_or_a_function():
         ({"reward": {"answer": 0.9, "grounding": -0.2}}, "must be at least 0 and sum to 1"),
         ({"reward": {"answer": 0.5}}, "must be at least 0 and sum to 1"),
         ({"reward": {"grounding_measure": "iou"}}, "'recall', 'precision' or 'f1'"),
+        ({"reward": {"overlong": {"weight": 0.5}}}, "give reward.overlong.reply or reward.overlong.run"),
+        ({"reward": {"overlong": {"run": {"max_tokens": 8, "cache": 9}}}}, "cache 9 is more than max_tokens 8"),
+        (
+            {"reward": {"overlong": {"reply": {"max_tokens": 2560, "cache": 512}}}},
+            r"begins at 2048 tokens, and no reply has more than rollout\.max_reply_tokens 2048: lower max_tokens",
+        ),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_starts(values: dict[str, object], message: str):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
 from tests.support.golden_losses import GOLDEN_LOSSES, golden_batch
 from vrag_ray.training.losses import (
     Denominator,
+    banded_weights,
     clipped,
     gspo_token_log_ratio,
     k3,
@@ -156,6 +159,13 @@ def test_importance_weights_are_cut_at_their_cap_and_carry_no_gradient():
     trainer = torch.tensor([0.0, 5.0, -1.0], requires_grad=True)
     weights = truncated_weights(trainer, torch.zeros(3), cap=2.0)
     assert weights.tolist() == pytest.approx([1.0, 2.0, 0.36787945])
+    assert not weights.requires_grad
+
+
+def test_importance_weights_outside_of_their_band_are_nothing():
+    trainer = torch.tensor([0.0, 5.0, -1.0, math.log(2.0), math.log(0.5)], requires_grad=True)
+    weights = banded_weights(trainer, torch.zeros(5), 0.5, 2.0)
+    assert weights.tolist() == pytest.approx([1.0, 0.0, 0.0, 2.0, 0.5])
     assert not weights.requires_grad
 
 

@@ -21,6 +21,7 @@ from vrag_ray.training.advantages import group_advantages
 from vrag_ray.training.algorithms.algorithm import Algorithm
 from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS
 from vrag_ray.training.algorithms.loss import Counts, LossParts, loss
+from vrag_ray.training.rewards.reward import overlong_penalty
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer
@@ -189,21 +190,47 @@ def test_micro_batches_add_up_as_they_do_in_trl(trainer_for: Build, name: str):
     assert torch.allclose(mine.grad, peer.grad, rtol=0, atol=1e-9)
 
 
+def capped(ratio: torch.Tensor) -> torch.Tensor:
+    return ratio.clamp(max=1.2)
+
+
+def banded(ratio: torch.Tensor) -> torch.Tensor:
+    """As TRL's ``token_mask`` does, whose two bounds it names ``vllm_importance_sampling_clip_min`` and ``…_max``."""
+    return ratio.masked_fill((ratio < 0.8) | (ratio > 1.25), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("correction", "weights"), [({"truncate": 1.2}, capped), ({"band": (0.8, 1.25)}, banded)], ids=["cap", "band"]
+)
 @pytest.mark.parametrize("name", LOSS_TYPE)
-def test_truncated_importance_weights_enter_where_they_do_in_trl(trainer_for: Build, name: str):
-    algorithm = preset(name, 0.04).model_copy(update={"truncate": 1.2})
+def test_weights_for_the_sampler_enter_where_they_do_in_trl(
+    trainer_for: Build,
+    name: str,
+    correction: dict[str, object],
+    weights: Callable[[torch.Tensor], torch.Tensor],
+):
+    algorithm = preset(name, 0.04).model_copy(update=correction)
     trainer = trainer_for(name, algorithm)
     # Set by ``use_vllm``, with which the trainer would look for a server.
     trainer.use_vllm = trainer.vllm_importance_sampling_correction = True
     batch = random_batch(algorithm, torch.float64, seed=11)
     gap = batch["old_per_token_logps"] - batch["sampler"]
-    batch["importance_sampling_ratio"] = gap.exp().clamp(max=1.2)
-    assert (batch["importance_sampling_ratio"] == 1.2).any()
+    batch["importance_sampling_ratio"] = weights(gap.exp())
+    assert (batch["importance_sampling_ratio"] != gap.exp()).any()
     mine, peer = (batch["new"].clone().requires_grad_() for _ in range(2))
     ours(batch, mine, algorithm).total.backward()
     theirs(trainer, batch, peer).backward()
     assert mine.grad is not None and peer.grad is not None
     assert torch.allclose(mine.grad, peer.grad, rtol=0, atol=1e-9)
+
+
+def test_length_costs_what_it_does_in_trl():
+    from trl.rewards import get_soft_overlong_punishment
+
+    peer = get_soft_overlong_punishment(max_completion_len=100, soft_punish_cache=30)
+    lengths = range(0, 140, 7)
+    expected = peer(completion_ids=[[1] * length for length in lengths])
+    assert [overlong_penalty(length, 100, 30) for length in lengths] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", LOSS_TYPE)

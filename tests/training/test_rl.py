@@ -98,7 +98,7 @@ def test_a_step_from_which_dynamic_sampling_left_no_run_is_reported() -> None:
 
 
 def update_of(gap: float, tokens: int = 1) -> Update:
-    return Update(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, gap, gap, gap, 0.25, 0.0, 0.0, tokens, 1, 1, 1)
+    return Update(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, gap, gap, gap, 0.75, 0.25, 0.5, 2.0, 0.0, 0.0, tokens, 1, 1, 1)
 
 
 def test_a_step_that_compared_nothing_claims_no_gap() -> None:
@@ -106,7 +106,19 @@ def test_a_step_that_compared_nothing_claims_no_gap() -> None:
     metrics = _update_metrics([update_of(0.0, tokens=0)]) | rollout_metrics([], Collectives(), recipe("ggpo"))
     assert ", nothing to learn from" in _progress_line(metrics)
     compared = {name: value for name, value in _update_metrics([update_of(0.5)]).items() if "parity/" in name}
-    assert compared == {"parity/gap_mean": 0.5, "parity/gap_max": 0.5, "parity/kl": 0.5, "parity/truncated_share": 0.25}
+    assert compared == {
+        "parity/gap_mean": 0.5,
+        "parity/gap_max": 0.5,
+        "parity/kl": 0.5,
+        "parity/effective_share": 0.75,
+        "parity/truncated_share": 0.25,
+    }
+
+
+def test_ratios_are_the_extremes_of_the_optimiser_steps_that_learnt() -> None:
+    steps = [replace(update_of(0.0), ratio_min=low, ratio_max=high) for low, high in ((0.9, 1.2), (0.8, 1.1))]
+    metrics = _update_metrics([*steps, replace(update_of(0.0, tokens=0), ratio_min=0.0, ratio_max=0.0)])
+    assert (metrics["update/ratio_min"], metrics["update/ratio_max"]) == (0.8, 1.2)
 
 
 def test_the_speed_of_rollouts_counts_what_was_sampled_not_what_is_learnt() -> None:

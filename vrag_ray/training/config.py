@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -28,7 +28,7 @@ from vrag_ray.policies.registry import wire_protocol
 from vrag_ray.questions.grounding import GroundingMeasure
 from vrag_ray.training.algorithms.algorithm import Algorithm, Credit
 from vrag_ray.training.algorithms.credit_assignment import algorithm_of, user_assign
-from vrag_ray.training.rewards.reward import RewardWeights
+from vrag_ray.training.rewards.reward import RewardWeights, overlong_penalty
 from vrag_ray.types import VragError
 
 logger = logging.getLogger(__name__)
@@ -144,6 +144,41 @@ class EnvironmentConfig(Section):
         return with_text_space(values) if isinstance(values, Mapping) else values
 
 
+class LengthConfig(Section):
+    """From which length on tokens cost: nothing up to ``max_tokens - cache``, all of the weight from ``max_tokens`` on,
+    and in between in proportion."""
+
+    max_tokens: int = Field(ge=1)
+    cache: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _cache_is_a_part(self) -> LengthConfig:
+        if self.cache > self.max_tokens:
+            raise ValueError(f"cache {self.cache} is more than max_tokens {self.max_tokens}")
+        return self
+
+
+class OverlongConfig(Section):
+    """DAPO's soft penalty for length: ``weight`` times that of the longest reply of a run, and of all its replies
+    together, is added to what the run earns, whatever grades it."""
+
+    reply: LengthConfig | None = None
+    run: LengthConfig | None = None
+    weight: float = Field(default=1.0, gt=0)
+
+    @model_validator(mode="after")
+    def _something_is_limited(self) -> OverlongConfig:
+        if self.reply is None and self.run is None:
+            raise ValueError("give reward.overlong.reply or reward.overlong.run, each with max_tokens and cache")
+        return self
+
+    def of(self, replies: Sequence[int]) -> float:
+        """What is added to the reward of a run whose replies have these numbers of tokens: 0 or less."""
+        longest = (self.reply, max(replies, default=0)), (self.run, sum(replies))
+        parts = [overlong_penalty(tokens, at.max_tokens, at.cache) for at, tokens in longest if at is not None]
+        return self.weight * sum(parts)
+
+
 class RewardConfig(Section):
     """What a run earns. ``scorer`` is ``exact_match``, ``f1``, ``anls``, ``judge``, or ``package.module:function``.
 
@@ -158,6 +193,7 @@ class RewardConfig(Section):
     """Of the elements that an answer cites, against gold boxes. For a question without gold boxes this weight is added
     to that of the answer."""
     grounding_measure: GroundingMeasure = GroundingMeasure.F1
+    overlong: OverlongConfig | None = None
     judge: OpenAiConfig | None = None
     judge_cache: str | None = None
     """Folder, or URI of an object store, that keeps verdicts for later runs."""
@@ -299,6 +335,17 @@ class RLConfig(TrainConfig):
             wire_protocol(environment.agent_name, environment.agent, environment.corpus, self.prompt_limits)
         except VragError as error:
             raise ValueError(f"the prompts of the agent {environment.agent_name} cannot fit: {error}") from error
+        return self
+
+    @model_validator(mode="after")
+    def _replies_can_be_overlong(self) -> RLConfig:
+        overlong, longest = self.reward.overlong, self.rollout.max_reply_tokens
+        reply = overlong.reply if overlong is not None else None
+        if reply is not None and reply.max_tokens - reply.cache >= longest:
+            raise ValueError(
+                f"reward.overlong.reply begins at {reply.max_tokens - reply.cache} tokens, and no reply has more than "
+                f"rollout.max_reply_tokens {longest}: lower max_tokens"
+            )
         return self
 
     @model_validator(mode="after")

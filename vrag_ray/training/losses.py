@@ -149,3 +149,14 @@ def truncated_weights(logp_trainer: Tensor, logp_sampler: Tensor, cap: float) ->
     sampling); ``logp_trainer`` is that of the weights that sampled.
     """
     return (logp_trainer - logp_sampler).detach().clamp(max=LARGEST_LOG_RATIO).exp().clamp(max=cap)
+
+
+def banded_weights(logp_trainer: Tensor, logp_sampler: Tensor, low: float, high: float) -> Tensor:
+    """``exp(logp_trainer - logp_sampler)`` of each token where that lies in [low, high], else 0; without gradient.
+
+    Where sampler and trainer are too far apart the token is not corrected but left out (IcePop, arXiv 2510.18855).
+    """
+    import torch
+
+    weights = (logp_trainer - logp_sampler).detach().clamp(max=LARGEST_LOG_RATIO).exp()
+    return torch.where((weights >= low) & (weights <= high), weights, torch.zeros_like(weights))

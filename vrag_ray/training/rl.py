@@ -257,8 +257,12 @@ def _update_metrics(updates: Sequence[Update]) -> dict[str, float]:
             "parity/gap_mean": compared.gap_mean,
             "parity/gap_max": compared.gap_max,
             "parity/kl": compared.gap_kl,
+            "parity/effective_share": compared.effective,
             "parity/truncated_share": compared.truncated,
         }
+    if taught := [update for update in updates if update.tokens]:
+        means["update/ratio_min"] = min(update.ratio_min for update in taught)
+        means["update/ratio_max"] = max(update.ratio_max for update in taught)
     segments, counted = sum(update.segments for update in updates), sum(update.kept_segments for update in updates)
     return means | {
         "update/tokens": float(sum(update.tokens for update in updates)),

@@ -74,7 +74,7 @@ def test_presets_have_the_numbers_of_their_papers(
     assert algorithm.normalize_std is (name != "dr_grpo")
     assert algorithm.dynamic_sampling is (name == "dapo")
     assert (algorithm.budget is not None) is (name == "dr_grpo")
-    assert (algorithm.entropy, algorithm.truncate) == (0.0, None)
+    assert (algorithm.entropy, algorithm.truncate, algorithm.band) == (0.0, None, None)
 
 
 def test_dapo_with_equal_clips_is_grpo_over_tokens():
@@ -91,6 +91,9 @@ def test_dapo_with_equal_clips_is_grpo_over_tokens():
         ({"truncate": 0.0}, "truncate"),
         ({"epsilon": 0.2}, "epsilon"),
         ({"budget": 100}, "budget needs the denominator 'tokens'"),
+        ({"truncate": 2.0, "band": (0.5, 5.0)}, "truncate and band both correct for the sampler: give one of them"),
+        ({"band": (1.5, 5.0)}, r"band \[1\.5, 5\.0\]: give the lowest and the highest weight of a token, around 1"),
+        ({"band": (0.5, math.inf)}, "around 1"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(wrong: dict[str, float], says: str):
@@ -261,11 +264,29 @@ def test_a_sampler_that_was_surer_weighs_less_and_no_token_more_than_the_cap():
     assert parts.total.item() == pytest.approx(expected, abs=1e-12)
 
 
+def test_a_token_on_which_sampler_and_trainer_are_too_far_apart_teaches_nothing_and_counts():
+    # The weights of the first reply are 0.5, 4 (outside) and 1, that of the second is 0.25 (outside).
+    algorithm = preset("grpo", kl=0.0, clip_low=0.9, clip_high=9, band=(0.5, 3.0))
+    sampler = OLD - torch.tensor([[0.5, 4.0, 1.0], [0.25, 1.0, 1.0]], dtype=torch.float64).log()
+    new = NEW.clone().requires_grad_()
+    parts = loss(new, OLD, ADVANTAGES, MASK, BOTH, algorithm, counts=Counts.of(MASK, BOTH), logp_sampler=sampler)
+    assert parts.total.item() == pytest.approx(-(2 * (0.5 * 1.1 + 1.0) / 3) / 2, abs=1e-12)
+    parts.total.backward()
+    assert new.grad is not None
+    assert (new.grad != 0).tolist() == [[True, False, True], [False, False, False]]
+
+
 @pytest.mark.parametrize(
-    ("setting", "name"), [("kl", "logp_reference"), ("entropy", "entropy"), ("truncate", "logp_sampler")]
+    ("setting", "value", "name"),
+    [
+        ("kl", 0.5, "logp_reference"),
+        ("entropy", 0.5, "entropy"),
+        ("truncate", 0.5, "logp_sampler"),
+        ("band", (0.5, 5.0), "logp_sampler"),
+    ],
 )
-def test_a_tensor_that_is_needed_and_missing_is_named(setting: str, name: str):
-    algorithm = preset("grpo", **{"kl": 0.0, setting: 0.5})
+def test_a_tensor_that_is_needed_and_missing_is_named(setting: str, value: object, name: str):
+    algorithm = preset("grpo", **{"kl": 0.0, setting: value})
     with pytest.raises(VragError, match=rf"'{setting}' needs {name}"):
         loss(NEW, OLD, ADVANTAGES, MASK, BOTH, algorithm, counts=Counts.of(MASK, BOTH))
 

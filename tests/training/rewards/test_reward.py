@@ -14,6 +14,7 @@ from vrag_ray.training.rewards.reward import (
     RewardWeights,
     mixed,
     ndcg,
+    overlong_penalty,
     places_by_node,
     ranked,
     well_formed,
@@ -54,6 +55,15 @@ def test_the_mix_is_that_of_vrag_rl_and_a_broken_form_earns_nothing():
     assert reward.success
     broken = mixed(1.0, 1.0, False, weights)
     assert (broken.total, broken.success) == (0.0, True)
+
+
+# DAPO's own limits (20,480 tokens, of which the last 4,096 cost), computed by hand from its eq. 13.
+@pytest.mark.parametrize(
+    ("tokens", "penalty"),
+    [(0, 0.0), (16384, 0.0), (17408, -0.25), (18432, -0.5), (20480, -1.0), (20481, -1.0), (90000, -1.0)],
+)
+def test_length_costs_what_dapo_says(tokens: int, penalty: float):
+    assert overlong_penalty(tokens, 20480, 4096) == penalty
 
 
 def test_success_does_not_depend_on_the_weights():

@@ -35,6 +35,7 @@ from vrag_ray.questions.examples import Example
 from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.training.algorithms.credit_assignment import train_samples
 from vrag_ray.training.collectives import Collectives
+from vrag_ray.training.config import OverlongConfig
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rollout.rollout import RolloutContext, Task, chosen, expert_runs, order, rollouts, with_repeats
 from vrag_ray.types import VragError
@@ -195,6 +196,27 @@ def test_a_reward_is_what_the_stage_grades(model: Path):
     [task] = tasks(1)
     assert sorted(seen) == [(f"{task.example.uid}-{sample}", task.example.uid, task.gold) for sample in range(2)]
     assert {run.reward for [*group] in groups for run in group} == {Reward(0.25, 0.5, 0.75, 1.0, success=True)}
+
+
+def test_what_a_runs_length_costs_is_in_its_reward(model: Path):
+    async def grade(record: RunRecord, example: Example, gold: Sequence[GoldPlace]) -> Reward:
+        return Reward(0.25, 0.5, 0.75, 1.0, success=True)
+
+    def penalties(**limits: dict[str, int]) -> list[tuple[list[int], float]]:
+        overlong = OverlongConfig.model_validate({"weight": 0.5, **limits})
+        setting = replace(context(), grade=grade, overlong=overlong)
+        [group] = spoken(Speaker(model), model, questions=1, group=3, setting=setting)
+        assert {run.reward.total - run.reward.overlong for run in group} == {0.25}
+        assert {run.reward.success for run in group} == {True}
+        return [([len(call.completion_ids) for call in run.calls], run.reward.overlong) for run in group]
+
+    for lengths, penalty in penalties(reply={"max_tokens": 1000, "cache": 1000}):
+        assert penalty == pytest.approx(-0.5 * max(lengths) / 1000)
+    for lengths, penalty in penalties(run={"max_tokens": 1000, "cache": 1000}):
+        assert penalty == pytest.approx(-0.5 * sum(lengths) / 1000)
+    both = penalties(reply={"max_tokens": 1000, "cache": 1000}, run={"max_tokens": 2, "cache": 1})
+    for lengths, penalty in both:
+        assert penalty == pytest.approx(-0.5 * max(lengths) / 1000 - 0.5)
 
 
 def test_searches_that_met_a_gold_page_are_valuable(model: Path):

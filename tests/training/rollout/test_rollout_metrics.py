@@ -60,14 +60,17 @@ def test_every_number_is_what_it_says():
             "reward/answer": 0.5,
             "reward/retrieval": 0.5,
             "reward/format": 0.5,
+            "reward/overlong": 0.0,
             "reward/equal_groups": 0.0,
             "reward/group_std": 0.9 / 2**0.5,
             "reward/solved_once": 1.0,
             "run/turns": 5.0,
+            "run/turns_max": 5.0,
             "run/searches": 1.5,
             "run/crops": 0.5,
             "run/invalid": 1 / 10,
             "run/answered": 1.0,
+            "run/step_limited": 0.0,
             "run/pictures": 4 / 10,
             "length/prompt": 10.0,
             "length/reply": 30 / 10,
@@ -100,7 +103,7 @@ def test_groups_that_teach_nothing_are_counted():
     metrics = rollout_metrics([[success(), failure()], [endless(), endless()]], Collectives(), GGPO)
     assert metrics["reward/equal_groups"] == 0.5
     assert metrics["reward/solved_once"] == 0.5
-    assert metrics["run/answered"] == 0.5
+    assert (metrics["run/answered"], metrics["run/step_limited"]) == (0.5, 0.5)
     assert metrics["run/invalid"] == pytest.approx((0 + 1 + 1 + 1) / (5 + 5 + 3 + 3))
 
 
@@ -110,6 +113,7 @@ def test_a_mean_of_nothing_is_left_out():
     assert metrics["masked/negative"] == 0.0
     assert rollout_metrics([], Collectives(), GGPO) == {
         "length/reply_max": 0.0,
+        "run/turns_max": 0.0,
         "rollout/engine_limited": 0.0,
         "rollout/tokens": 0.0,
     }

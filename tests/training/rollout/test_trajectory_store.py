@@ -100,14 +100,18 @@ def test_a_file_from_before_runs_had_a_source_is_read(runs: list[Trajectory], tm
 def test_a_file_from_before_cited_elements_were_graded_is_read(runs: list[Trajectory], tmp_path: Path):
     path = tmp_path / "step.parquet"
     graded = [
-        replace(run, reward=replace(run.reward, grounding=0.4, grounded=True), cited={"s1": frozenset({0, 2})})
+        replace(
+            run,
+            reward=replace(run.reward, grounding=0.4, grounded=True, overlong=-0.7),
+            cited={"s1": frozenset({0, 2})},
+        )
         for run in runs[:2]
     ]
     write_trajectories(path, graded)
     assert list(read_trajectories(path)) == graded
     table = parquet.read_table(path).drop_columns(["cited"])
     rewards = [
-        {name: value for name, value in reward.items() if name not in ("grounding", "grounded")}
+        {name: value for name, value in reward.items() if name not in ("grounding", "grounded", "overlong")}
         for reward in table["reward"].to_pylist()
     ]
     column = table.schema.get_field_index("reward")

@@ -212,6 +212,8 @@ def test_later_mini_batches_are_held_to_the_weights_that_sampled(runs: Groups, m
     assert [update.gap_max < CLOSE for update in updates] == [True, True]
     assert updates[0].clip_low == updates[0].clip_high == 0.0
     assert updates[1].clip_low + updates[1].clip_high > 0.1, "the first step has moved the policy"
+    assert (updates[0].ratio_min, updates[0].ratio_max) == (1.0, 1.0)
+    assert updates[1].ratio_min < 0.95 < 1.05 < updates[1].ratio_max
     moved = School.open(model, tokens_per_batch=10**6)
     moved.update(batches[:1], algorithm)
     by_hand = _gradient(moved, batches[1], algorithm, model)
@@ -332,15 +334,29 @@ def test_the_gap_is_how_far_the_sampler_was_off(groups: Groups, model: Path):
     assert largest == pytest.approx(0.75, abs=CLOSE)
 
 
-@pytest.mark.parametrize(("cap", "truncated"), [(None, 0.0), (2.0, 0.0), (0.5, 1.0)])
+@pytest.mark.parametrize(
+    ("correction", "truncated"),
+    [({}, 0.0), ({"truncate": 2.0}, 0.0), ({"truncate": 0.5}, 1.0), ({"band": (0.5, 2)}, 0.0), ({"band": (0.8, 2)}, 1)],
+)
 def test_the_divergence_and_the_truncated_share_are_those_of_the_weights(
-    cap: float | None, truncated: float, groups: Groups, model: Path
+    correction: dict[str, object], truncated: float, groups: Groups, model: Path
 ) -> None:
     shift = 0.25
-    algorithm = recipe("gspo", truncate=cap)
+    algorithm = recipe("gspo", **correction)
     update, _ = one_step(model, taught(sampled(groups[2:], model, shift), algorithm), algorithm)
     assert update.gap_kl == pytest.approx(math.exp(-shift) - 1 + shift, abs=CLOSE)
     assert update.truncated == truncated
+    assert update.effective == pytest.approx(1.0), "equal weights are as good as as many samples"
+
+
+def test_the_effective_sample_size_is_that_of_the_weights_of_all_tokens(groups: Groups, model: Path) -> None:
+    samples = [sample for sample in taught(sampled(groups[2:], model), recipe("gspo")) if sample.advantage]
+    calls = samples[0].calls
+    # One token that the sampler drew at half the trainer's probability.
+    odd = replace(calls[0], logprobs=(calls[0].logprobs[0] - math.log(2), *calls[0].logprobs[1:]))
+    update, _ = one_step(model, [replace(samples[0], calls=(odd, *calls[1:])), *samples[1:]], recipe("gspo"))
+    count = update.tokens
+    assert update.effective == pytest.approx((count + 1) ** 2 / (count * (count + 3)), abs=CLOSE)
 
 
 def test_the_gap_of_nothing_is_nothing(model: Path):

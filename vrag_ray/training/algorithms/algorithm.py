@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,7 +41,8 @@ class Algorithm(BaseModel):
 
     ``budget`` (Dr.GRPO, with the denominator ``tokens``): divide by segments times this many tokens instead of those
     said. ``dynamic_sampling``: drop groups of equal reward and refill the batch. ``kl`` and ``entropy`` are
-    coefficients. ``truncate`` caps the weights that correct for a sampler unlike the trainer; None corrects nothing.
+    coefficients. For a sampler unlike the trainer, each token's weight is trainer's by sampler's probability: capped at
+    ``truncate``, or 0 outside of ``band`` (lowest and highest); without either, nothing is corrected.
     ``trace`` and ``recall_weight`` are those of progress credit. ``credit`` is a ``Credit`` or, as
     ``package.module:function``, an ``Assign`` of your own. ``cited_elements``: for GGPO's masks, a search from
     which the answer cites an element that meets a gold box is no dead end (``ggpo.mask``).
@@ -59,6 +61,7 @@ class Algorithm(BaseModel):
     kl: float = Field(default=0.0, ge=0)
     entropy: float = Field(default=0.0, ge=0)
     truncate: float | None = Field(default=None, gt=0)
+    band: tuple[float, float] | None = None
     trace: float = Field(default=TRACE, ge=0, le=1)
     recall_weight: float = Field(default=RECALL_WEIGHT, ge=0)
     cited_elements: bool = False
@@ -68,6 +71,22 @@ class Algorithm(BaseModel):
         if self.budget is not None and self.denominator is not Denominator.TOKENS:
             raise ValueError(f"budget needs the denominator 'tokens', not {self.denominator.value!r}")
         return self
+
+    @model_validator(mode="after")
+    def _band_holds_equal_policies(self) -> Algorithm:
+        if self.band is None:
+            return self
+        if self.truncate is not None:
+            raise ValueError("truncate and band both correct for the sampler: give one of them")
+        low, high = self.band
+        if not 0 <= low <= 1 <= high < math.inf:
+            raise ValueError(f"band {list(self.band)}: give the lowest and the highest weight of a token, around 1")
+        return self
+
+    @property
+    def weight_bounds(self) -> tuple[float, float]:
+        """Within which a token's weight for the sampler is what it is."""
+        return self.band or (0.0, self.truncate or math.inf)
 
     @model_validator(mode="after")
     def _cited_elements_are_for_masks(self) -> Algorithm:

@@ -67,12 +67,16 @@ def loss(
 
     ``logp_*``, ``entropy`` and ``token_mask`` have shape [segments, tokens], ``advantages`` and ``keep`` [segments].
     ``counts`` are of the *whole* batch, over all micro-batches and ranks: their losses then sum to that of the batch
-    (where gradients are averaged over ranks, multiply by their number). ``truncate`` weighs the policy term alone.
+    (where gradients are averaged over ranks, multiply by their number). ``truncate`` and ``band`` weigh the policy term
+    alone.
     Raises ``VragError`` where the algorithm needs a tensor that is missing.
     """
-    count, weights, cap = counts.divisor(algorithm), None, algorithm.truncate
-    if cap is not None:
-        weights = losses.truncated_weights(logp_old, _given(logp_sampler, "truncate", "logp_sampler"), cap)
+    count, weights = counts.divisor(algorithm), None
+    if algorithm.truncate is not None:
+        sampler = _given(logp_sampler, "truncate", "logp_sampler")
+        weights = losses.truncated_weights(logp_old, sampler, algorithm.truncate)
+    elif algorithm.band is not None:
+        weights = losses.banded_weights(logp_old, _given(logp_sampler, "band", "logp_sampler"), *algorithm.band)
     policy = total = losses.policy_loss(
         logp_new,
         logp_old,
@@ -118,17 +122,22 @@ def _clip_shares(
     counts: Counts,
 ) -> tuple[Tensor, Tensor]:
     mask = token_mask.bool() & keep.bool().unsqueeze(1)
-    log_ratio = losses.gspo_token_log_ratio(logp_new, logp_old, mask)
-    if algorithm.ratio is Ratio.TOKEN:
-        log_ratio = (logp_new - logp_old).masked_fill(~mask, 0.0)
-    elif algorithm.ratio is Ratio.RAW:
-        log_ratio = log_ratio * mask.sum(dim=1, keepdim=True)
-    weight, advantage = log_ratio.exp(), advantages.unsqueeze(1)
+    weight, advantage = ratios(logp_new, logp_old, mask, algorithm.ratio), advantages.unsqueeze(1)
     low = mask & (advantage < 0) & (weight < 1 - algorithm.clip_low)
     high = mask & (advantage > 0) & (weight > 1 + algorithm.clip_high)
     if algorithm.ratio is Ratio.TOKEN:
         return low.sum() / max(counts.tokens, 1), high.sum() / max(counts.tokens, 1)
     return low.any(dim=1).sum() / max(counts.kept, 1), high.any(dim=1).sum() / max(counts.kept, 1)
+
+
+def ratios(logp_new: Tensor, logp_old: Tensor, mask: Tensor, ratio: Ratio) -> Tensor:
+    """What clipping compares with its bounds, of each token, [segments, tokens]; 1 off the mask."""
+    log_ratio = losses.gspo_token_log_ratio(logp_new, logp_old, mask)
+    if ratio is Ratio.TOKEN:
+        log_ratio = (logp_new - logp_old).masked_fill(~mask, 0.0)
+    elif ratio is Ratio.RAW:
+        log_ratio = log_ratio * mask.sum(dim=1, keepdim=True)
+    return log_ratio.exp()
 
 
 def _given(value: Tensor | None, setting: str, name: str) -> Tensor:

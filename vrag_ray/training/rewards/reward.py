@@ -39,7 +39,8 @@ class Reward:
     """One run's reward, ``total``, and what it is made of; each part is from 0 to 1.
 
     ``success`` is the verdict on the answer alone: GGPO's masks go by it, whatever the weights. ``grounded`` says
-    whether the question has gold boxes; ``grounding`` is a part of ``total`` only then, and else 0.
+    whether the question has gold boxes; ``grounding`` is a part of ``total`` only then, and else 0. ``overlong`` is the
+    penalty for length in ``total``, 0 or less.
     """
 
     total: float
@@ -49,6 +50,7 @@ class Reward:
     success: bool
     grounding: float = 0.0
     grounded: bool = False
+    overlong: float = 0.0
 
 
 UNGRADED = Reward(math.nan, math.nan, math.nan, math.nan, success=False, grounding=math.nan)
@@ -75,6 +77,14 @@ def mixed(
         grounding=0.0 if grounding is None else grounding,
         grounded=grounding is not None,
     )
+
+
+def overlong_penalty(tokens: int, limit: int, cache: int) -> float:
+    """DAPO's soft overlong punishment (arXiv 2503.14476, eq. 13), from 0 to -1.
+
+    0 up to ``limit - cache`` tokens, then ``(limit - cache - tokens) / cache``, from ``limit`` on -1.
+    """
+    return min(0.0, max(-1.0, (limit - cache - tokens) / cache))
 
 
 def ndcg(ranked: Sequence[Page], gold: Sequence[Page]) -> float:

@@ -42,7 +42,8 @@ class Environment:
         grade = Grader(reward.scorer, weights=reward.weights, measure=reward.grounding_measure, judge=judge)
         evidence = await open_evidence(environment)
         protocol = wire_protocol(environment.agent_name, environment.agent, environment.corpus, limits)
-        return cls(RolloutContext(evidence.source, protocol, environment.agent, grade, concurrency), evidence, judge)
+        context = RolloutContext(evidence.source, protocol, environment.agent, grade, concurrency, reward.overlong)
+        return cls(context, evidence, judge)
 
     def tasks(self, path: str) -> Sequence[Task]:
         """The examples of a file, with their gold pages and boxes as the collection names them. Read once."""

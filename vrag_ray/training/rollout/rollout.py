@@ -23,6 +23,7 @@ from vrag_ray.policies.llm.chat_model import Sampling
 from vrag_ray.questions.examples import Example
 from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.questions.grounding import gold_cited
+from vrag_ray.training.config import OverlongConfig
 from vrag_ray.training.rewards.grader import gold_by_search
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rollout.backend import TokenModel
@@ -64,13 +65,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RolloutContext:
-    """Where runs happen: evidence, the agent's form and budgets, and the grade at the end."""
+    """Where runs happen: evidence, the agent's form and budgets, the grade at the end, and what length costs."""
 
     source: EvidenceSource
     protocol: WireProtocol
     agent: AgentConfig
     grade: Grade
     concurrency: int
+    overlong: OverlongConfig | None = None
 
 
 async def rollouts(
@@ -186,10 +188,20 @@ async def _run(context: RolloutContext, task: Task, sample: int, policy: Recorde
         nodes=nodes_of_calls(record.events, len(policy.calls)),
         record=record,
         # What the engine cut short is no fault of the policy.
-        reward=UNGRADED if record.engine_limited else await context.grade(record, example, task.gold),
+        reward=UNGRADED
+        if record.engine_limited
+        else _shortened(await context.grade(record, example, task.gold), policy.calls, context.overlong),
         found=gold_by_search(record, task.gold),
         gold=len(task.gold),
         kind=example.kind,
         data_source=example.data_source,
         cited=gold_cited(record, task.gold),
     )
+
+
+def _shortened(reward: Reward, calls: Sequence[Call], overlong: OverlongConfig | None) -> Reward:
+    """``reward`` less what the length of its run costs."""
+    if overlong is None:
+        return reward
+    penalty = overlong.of([len(call.completion_ids) for call in calls])
+    return replace(reward, total=reward.total + penalty, overlong=penalty)

@@ -44,9 +44,10 @@ def rollout_metrics(
     means = {
         name: totals[2 * place] / totals[2 * place + 1] for place, name in enumerate(names) if totals[2 * place + 1]
     }
-    longest = max((len(call.completion_ids) for group in groups for run in group for call in run.calls), default=0)
-    (means["length/reply_max"],) = ranks.maxima((longest,))
     runs = [run for group in groups for run in group]
+    longest = max((len(call.completion_ids) for run in runs for call in run.calls), default=0)
+    turns = max((run.record.steps for run in runs), default=0)
+    means["length/reply_max"], means["run/turns_max"] = ranks.maxima((longest, turns))
     tokens = sum(len(call.completion_ids) for run in runs for call in run.calls)
     means[ENGINE_LIMITED], means[SAMPLED] = ranks.sums((sum(run.engine_limited for run in runs), tokens))
     return means
@@ -78,6 +79,7 @@ def _of_reward(run: Trajectory) -> Iterator[Mean]:
     yield "reward/answer", run.reward.answer, 1
     yield "reward/retrieval", run.reward.retrieval, 1
     yield "reward/format", run.reward.format, 1
+    yield "reward/overlong", run.reward.overlong, 1
     if run.reward.grounded:
         yield "reward/grounding", run.reward.grounding, 1
 
@@ -89,6 +91,7 @@ def _of_run(run: Trajectory) -> Iterator[Mean]:
     yield "run/crops", sum(isinstance(event, CropEvent) for event in events), 1
     yield "run/invalid", run.record.corrections, run.record.steps
     yield "run/answered", float(run.record.status in (RunStatus.ANSWERED, RunStatus.ABSTAINED)), 1
+    yield "run/step_limited", float(run.record.status is RunStatus.MAX_STEPS), 1
     for call in run.calls:
         yield "length/prompt", len(call.prompt_ids), 1
         yield "length/reply", len(call.completion_ids), 1

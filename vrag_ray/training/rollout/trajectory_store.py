@@ -42,7 +42,7 @@ class _GoldRow(TypedDict):
 
 
 class _RewardRow(TypedDict):
-    """``grounding`` and ``grounded`` are None in files from before cited elements were graded."""
+    """``grounding``, ``grounded`` and ``overlong`` are None in files of versions that did not know them."""
 
     total: float
     answer: float
@@ -50,6 +50,7 @@ class _RewardRow(TypedDict):
     format: float
     grounding: float | None
     grounded: bool | None
+    overlong: float | None
     success: bool
 
 
@@ -189,6 +190,7 @@ def _row(run: Trajectory, pngs: dict[str, bytes]) -> _RunRow:
             "format": run.reward.format,
             "grounding": run.reward.grounding,
             "grounded": run.reward.grounded,
+            "overlong": run.reward.overlong,
             "success": run.reward.success,
         },
         "record": run.record.to_json(),
@@ -232,6 +234,7 @@ def _trajectory(row: _RunRow, pngs: dict[str, bytes]) -> Trajectory:
             success=bool(reward["success"]),
             grounding=0.0 if reward["grounding"] is None else reward["grounding"],
             grounded=bool(reward["grounded"]),
+            overlong=reward["overlong"] or 0.0,
         ),
         found={gold["node"]: frozenset(gold["pages"]) for gold in row["found"]},
         gold=row["gold"],
@@ -277,7 +280,7 @@ def _call_schema() -> pa.Schema:
 def _schema() -> pa.Schema:
     import pyarrow as pa
 
-    parts = dict.fromkeys(("total", "answer", "retrieval", "format", "grounding"), pa.float64())
+    parts = dict.fromkeys(("total", "answer", "retrieval", "format", "grounding", "overlong"), pa.float64())
     verdicts = dict.fromkeys(("grounded", "success"), pa.bool_())
     by_node = pa.list_(pa.struct({"node": pa.string(), "pages": pa.list_(pa.int32())}))
     return pa.schema(

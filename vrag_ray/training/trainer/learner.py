@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.training.algorithms.algorithm import Algorithm
 from vrag_ray.training.algorithms.credit_assignment import TrainSample
-from vrag_ray.training.algorithms.loss import Counts, loss
+from vrag_ray.training.algorithms.loss import Counts, loss, ratios
 from vrag_ray.training.collectives import Collectives
-from vrag_ray.training.losses import k3
+from vrag_ray.training.losses import LARGEST_LOG_RATIO, k3
 from vrag_ray.training.trainer.batch import Batch, collate, parts
 from vrag_ray.training.trainer.dummy_forward import Reference, dummy_forward, passes_behind
 from vrag_ray.training.trainer.image_processing import Pixels
@@ -32,7 +32,9 @@ class Update:
     """One optimiser step, over all ranks. ``tokens`` are those that were learnt from: kept, of groups that teach.
 
     ``gap_mean`` and ``gap_max``: |log p of sampler - of trainer| over those tokens; ``gap_kl``: the estimate by ``k3``
-    of KL(sampler | trainer); ``truncated``: the share of them whose weight ``truncate`` cut. All 0 without tokens.
+    of KL(sampler | trainer); ``effective``: the effective sample size ``(sum w)^2 / (n * sum w^2)`` of their weights
+    ``w``, trainer's by sampler's probability; ``truncated``: the share of them whose weight ``truncate`` or ``band``
+    cut. ``ratio_min`` and ``ratio_max`` are those that clipping looks at. All 0 without tokens.
     """
 
     loss: float
@@ -44,7 +46,10 @@ class Update:
     gap_mean: float
     gap_max: float
     gap_kl: float
+    effective: float
     truncated: float
+    ratio_min: float
+    ratio_max: float
     grad_norm: float
     lr: float
     tokens: int
@@ -97,8 +102,10 @@ class Learner:
         import torch
 
         counts = self._counts(batch)
-        sums = [0.0] * 10
-        largest = 0.0
+        sums = [0.0] * 12
+        # The largest gap and ratio, and the smallest ratio.
+        largest = [0.0, 0.0, -math.inf]
+        lowest, highest = algorithm.weight_bounds
         # What cannot change the gradient is counted, but not computed.
         always = algorithm.kl > 0 or algorithm.entropy > 0
         live = [number for number, sample in enumerate(batch) if sample.keep and (sample.advantage != 0 or always)]
@@ -125,15 +132,21 @@ class Learner:
             )
             torch.autograd.backward(done.total)
             gap = ((before.to(logp) - sampler) * mask).detach()
-            apart, cut = gap.abs(), gap > math.log(algorithm.truncate or math.inf)
+            apart, weight = gap.abs(), gap.clamp(max=LARGEST_LOG_RATIO).exp() * mask
+            cut = ((weight < lowest) | (weight > highest)) & mask
             kl = k3(torch.zeros_like(gap), gap)
             measured = (done.total, done.policy, done.kl, done.entropy, done.clip_low, done.clip_high)
-            for place, value in enumerate((*measured, apart.sum(), kl.sum(), cut.sum(), mask.sum())):
+            weights = (weight.sum(), weight.square().sum())
+            for place, value in enumerate((*measured, apart.sum(), kl.sum(), cut.sum(), *weights, mask.sum())):
                 sums[place] += float(value.detach())
-            largest = max(largest, float(apart.max()))
+            ratio = ratios(logp.detach(), before.to(logp), mask, algorithm.ratio)
+            smallest = ratio.masked_fill(~mask, math.inf).min()
+            extremes = (apart.max(), ratio.masked_fill(~mask, 0.0).max(), -smallest)
+            largest = [max(known, float(value)) for known, value in zip(largest, extremes, strict=True)]
         dummy_forward(self._scorer, self._pixels, self._pad_id, behind, self._reference if algorithm.kl else None)
         totals = self._ranks.sums(sums)
-        (gap_max,) = self._ranks.maxima((largest,))
+        gap_max, ratio_max, ratio_low = self._ranks.maxima(largest)
+        tokens = totals[11]
         grad_norm = self._optimizer.step()
         return Update(
             loss=totals[0],
@@ -142,13 +155,16 @@ class Learner:
             entropy=totals[3],
             clip_low=totals[4],
             clip_high=totals[5],
-            gap_mean=totals[6] / max(totals[9], 1.0),
+            gap_mean=totals[6] / max(tokens, 1.0),
             gap_max=gap_max,
-            gap_kl=totals[7] / max(totals[9], 1.0),
-            truncated=totals[8] / max(totals[9], 1.0),
+            gap_kl=totals[7] / max(tokens, 1.0),
+            effective=totals[9] ** 2 / (tokens * totals[10]) if tokens else 0.0,
+            truncated=totals[8] / max(tokens, 1.0),
+            ratio_min=-ratio_low if tokens else 0.0,
+            ratio_max=ratio_max,
             grad_norm=grad_norm,
             lr=self._optimizer.lr,
-            tokens=int(totals[9]),
+            tokens=int(tokens),
             kept_tokens=counts.tokens,
             segments=counts.segments,
             kept_segments=counts.kept,
