@@ -22,6 +22,7 @@ from vrag_ray.index.storage.collection import Collection
 from vrag_ray.training.config import RLConfig, SFTConfig
 from vrag_ray.training.launch import train_rl, train_sft
 from vrag_ray.training.rollout.environment import with_family
+from vrag_ray.training.run.storage import local_copy
 from vrag_ray.types import FamilyName, VragError
 
 
@@ -82,9 +83,9 @@ def test_what_is_missing_or_cannot_work_is_found_before_anything_starts(
     boxes = {"answer": 0.5, "grounding": 0.2}
     assert "no question of " in refused(**model, reward=boxes)
     served = {"served": {"model": "that of the run"}}
-    assert "rollout.served loads the model from a folder" in refused(
-        model={"path": bucket.uri("model")}, rollout=served
-    )
+    uploaded = {"path": bucket.upload(tmp_path / "model", "model")}
+    assert "rollout.served loads the model from a folder" in refused(model=uploaded, rollout=served)
+    assert "no folder of a Hugging Face model: it has no config.json" in refused(model={"path": bucket.uri("nowhere")})
 
 
 def write_questions(file: Path, **values: object) -> None:
@@ -334,6 +335,20 @@ def test_without_a_family_it_is_the_trained_models(tmp_path: Path):
     for agent in ("vrag", "vimrag"):
         config = of_model(tmp_path, "qwen2_5_vl", environment={**ENVIRONMENT, "agent_name": agent})
         assert with_family(config).environment.agent.family is FamilyName.QWEN2_5_VL
+
+
+def test_the_family_of_a_model_at_a_uri_is_read_without_its_weights(tmp_path: Path, bucket: Bucket):
+    folder = Path(model_folder(tmp_path))
+    for name in ("tokenizer.json", "model-00001-of-00002.safetensors", "trainer.pt"):
+        (folder / name).write_text("{}")
+    place = bucket.upload(folder, "described")
+    with local_copy(place, weights=False) as copy:
+        assert sorted(file.name for file in copy.iterdir()) == ["config.json", "tokenizer.json"]
+    config = RLConfig.model_validate({**RL, "model": {"path": place}})
+    assert with_family(config).environment.agent.family is FamilyName.QWEN2_5_VL
+    other = {**ENVIRONMENT, "agent": {"family": "qwen3_vl"}}
+    with pytest.raises(VragError, match=r"agent\.family is qwen3_vl, but model\.path s3://.* of the family qwen2_5_vl"):
+        with_family(RLConfig.model_validate({**RL, "model": {"path": place}, "environment": other}))
 
 
 @pytest.mark.parametrize(

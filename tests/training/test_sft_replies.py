@@ -9,6 +9,7 @@ import yaml
 
 from tests.support.agent_pages import library
 from tests.support.mosaic_runs import Groups
+from tests.support.object_store import Bucket
 from tests.support.scripted_agent import Watcher, run_to_end
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import ImagePart, Message, Role
@@ -191,13 +192,15 @@ def test_a_reply_that_the_model_cannot_generate_is_named_with_its_row(tmp_path: 
         read_replies(tmp_path / "sft", form, Pixels(form.processor).expand_image_tokens, LONG)
 
 
+@pytest.mark.parametrize("at_uri", [False, True], ids=["folder", "uri"])
 def test_a_check_of_imitation_reads_the_trajectories_and_starts_nothing(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    at_uri: bool, model: Path, tmp_path: Path, bucket: Bucket, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls = [Call((5,) * 7, (), (6, 7)), Call((5,) * 40, (), (6, 7, 8))]
     write_calls(tmp_path / "expert/calls.parquet", calls)
     config = tmp_path / "run.yaml"
-    written = {"name": "mine", "storage": str(tmp_path), "model": {"path": str(model)}, "max_length": 16}
+    place = bucket.upload(model, "imitates") if at_uri else str(model)
+    written = {"name": "mine", "storage": str(tmp_path), "model": {"path": place}, "max_length": 16}
     config.write_text(yaml.safe_dump(written | {"trajectories": str(tmp_path / "expert")}))
     assert main(["train", "sft", "--config", str(config), "--check"]) == 0
     shown = capsys.readouterr().out

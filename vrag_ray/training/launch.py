@@ -18,7 +18,7 @@ from vrag_ray.training.retriever.config import RetrieverConfig
 from vrag_ray.training.rewards.grader import AnswerScorer
 from vrag_ray.training.run.folder import ERRORS, FINAL, claim, follow_progress, refuse_other_kind
 from vrag_ray.training.run.same_settings import record_inputs, refuse_other_settings
-from vrag_ray.training.run.storage import RunStorage, is_uri
+from vrag_ray.training.run.storage import RunStorage, has_file, is_uri, local_copy
 from vrag_ray.training.run.submitted_paths import input_place, model_place, output_place
 from vrag_ray.types import VragError
 from vrag_ray.types.copies import with_changes
@@ -31,7 +31,6 @@ OURS = f"{VragError.__module__.partition('.')[0]}."
 FINISHED = "finished.yaml"
 HOW_FAR = ("steps", "epochs", "validation", "validation_every", "validation_samples")
 """Settings with which a finished run has more to do where they differ from those that it ended with."""
-NOT_READ = "not read: model.path is a URI, whose tokenizer is there once a run has copied the model"
 SLOW_ON_A_GPU = (
     "notice: the model computes in float32, which a GPU does many times slower and with more memory than in bfloat16 "
     "(docs/results/gpu.md): `model.sharded: true` with `model.compute_dtype: bfloat16` does that with weights in "
@@ -95,9 +94,8 @@ def checked_sft(config: SFTConfig) -> tuple[SFTConfig, str]:
     from vrag_ray.training.sft import replies_of
 
     placed = _placed_sft(config)
-    if is_uri(placed.model.path):
-        return placed, NOT_READ
-    replies = replies_of(placed, placed.model.path)
+    with local_copy(placed.model.path, weights=False) as model:
+        replies = replies_of(placed, str(model))
     return placed, f"{replies}; the longest that are learnt have {max(call.tokens for call in replies.calls)} tokens"
 
 
@@ -123,9 +121,10 @@ def checked_retriever(config: RetrieverConfig) -> tuple[RetrieverConfig, str]:
     from vrag_ray.training.retriever.train import material
 
     placed = _placed_retriever(config)
-    if is_uri(placed.model.path):
-        return placed, NOT_READ
-    with material(placed, placed.model.path) as (pairs, _, _, batches):
+    with (
+        local_copy(placed.model.path, weights=False) as model,
+        material(placed, str(model)) as (pairs, _, _, batches),
+    ):
         return placed, f"{pairs}; {batches.steps_an_epoch} steps an epoch"
 
 
@@ -160,7 +159,7 @@ def _of_adapters(config: TrainConfig) -> Sequence[str]:
 
 def _with_model(config: TrainConfig) -> ModelConfig:
     place = model_place(config.model.path)
-    if Path(place).is_absolute() and not (Path(place) / MODEL_CONFIG).is_file():
+    if (is_uri(place) or Path(place).is_absolute()) and not has_file(place, MODEL_CONFIG):
         raise VragError(f"model.path: {place} is no folder of a Hugging Face model: it has no {MODEL_CONFIG}")
     return with_changes(config.model, {"path": place})
 

@@ -11,6 +11,7 @@ import yaml
 pytest.importorskip("transformers", reason="NO TRANSFORMERS: retrievers are not trained here")
 from transformers import ColQwen2ForRetrieval, ColQwen2Processor
 
+from tests.support.object_store import Bucket
 from tests.support.retriever_material import LATE, questions, written_pairs
 from vrag_ray.cli.main import main
 from vrag_ray.training.launch import train_retriever
@@ -63,10 +64,12 @@ def test_a_run_goes_on_where_it_stopped_and_leaves_a_folder_that_transformers_lo
 
 
 def test_a_check_reads_the_pairs_with_the_models_processor_and_starts_nothing(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, bucket: Bucket, capsys: pytest.CaptureFixture[str]
 ):
     path = tmp_path / "run.yaml"
-    path.write_text(yaml.safe_dump(config_for(tmp_path, model)))
+    # Of a model at a URI all but its weights is fetched.
+    at_uri = {"path": bucket.upload(model, "retrieves"), "freeze_vision": False}
+    path.write_text(yaml.safe_dump(config_for(tmp_path, model, model=at_uri)))
     written_pairs(tmp_path, 9)
     assert main(["train", "retriever", "--config", str(path), "--check"]) == 0
     shown = capsys.readouterr().out

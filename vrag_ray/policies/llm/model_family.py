@@ -85,9 +85,10 @@ def require_model(model: str, setting: str) -> None:
 
 
 def served_family(
-    family: FamilyName | None, model: str, setting: str, *, shows_pictures: bool = True
+    family: FamilyName | None, model: str, setting: str, *, shows_pictures: bool = True, folder: str = ""
 ) -> FamilyName | None:
-    """The family of ``model``, a folder or a hub id; ``family`` is what the settings say, None for nothing.
+    """The family of ``model``, a folder or a hub id, or what ``folder`` has a copy of; ``family`` is what the settings
+    say, None for nothing.
 
     ``setting`` names where the model is set, for messages. A model whose configuration is not on this machine is
     believed to be of the family that the settings say; without that its configuration is fetched from the hub. None
@@ -95,12 +96,13 @@ def served_family(
 
     Raises VragError where the two differ, and where it is shown pictures and neither says a family that is known.
     """
-    facts = model_facts(model, fetch=family is None)
+    place = folder or model
+    facts = model_facts(place, fetch=family is None)
     known = " or ".join(FamilyName)
     if family is None:
         if facts.family is None and shows_pictures:
             kind = f"its model_type is {facts.model_type!r}"
-            missing = "" if expanded(model).is_dir() else f"there is no such folder in {Path.cwd()}, and "
+            missing = "" if expanded(place).is_dir() else f"there is no such folder in {Path.cwd()}, and "
             why = kind if facts.model_type else f"{missing}its {CONFIG} cannot be read here"
             raise VragError(
                 f"{setting} {model}: {why}, so how it writes boxes is unknown: set agent.family to {known}, or "

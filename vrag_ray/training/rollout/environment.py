@@ -133,7 +133,9 @@ def with_family(config: RLConfig) -> RLConfig:
     Raises VragError where that is another one than the configuration says, and where prompts in its patches cannot fit.
     """
     environment = config.environment
-    family = served_family(environment.agent.family, config.model.path, "model.path")
+    path = config.model.path
+    with local_copy(path, weights=False) as folder:
+        family = served_family(environment.agent.family, path, "model.path", folder=str(folder))
     agent = with_changes(environment.agent, {"family": family})
     # The configuration was checked with the family of its agent, if it says none.
     wire_protocol(environment.agent_name, agent, environment.corpus, config.prompt_limits)

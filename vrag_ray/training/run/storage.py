@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 CHUNK_BYTES = 64 << 20
+WEIGHTS = frozenset({"safetensors", "bin", "pt", "pth", "gguf", "h5", "msgpack", "onnx"})
+"""Suffixes of the files of a model that hold its weights, in whatever form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +139,9 @@ class RunStorage:
 
 
 @contextmanager
-def local_copy(source: str) -> Iterator[Path]:
-    """``source`` as a local path: itself, or for the time of the block a copy of what an object store holds there.
+def local_copy(source: str, *, weights: bool = True) -> Iterator[Path]:
+    """``source`` as a local path: itself, or for the time of the block a copy of what an object store holds there;
+    without ``weights``, of a model only what describes it: its configuration, tokenizer and processor.
 
     Raises VragError where the object store holds no such file or folder.
     """
@@ -154,7 +157,13 @@ def local_copy(source: str) -> Iterator[Path]:
         try:
             if remote.get_file_info(path).type == fs.FileType.Directory:
                 copy.mkdir()
-            fs.copy_files(path, str(copy), source_filesystem=remote, chunk_size=CHUNK_BYTES)
+            pairs = [(path, str(copy))]
+            if not weights:
+                inside = remote.get_file_info(fs.FileSelector(path))
+                described = [info for info in inside if info.is_file and info.extension not in WEIGHTS]
+                pairs = [(info.path, str(copy / info.base_name)) for info in described]
+            for there, here in pairs:
+                fs.copy_files(there, here, source_filesystem=remote, chunk_size=CHUNK_BYTES)
         except OSError as error:
             raise VragError(f"cannot read {source}: {error}") from error
         yield copy
@@ -193,6 +202,18 @@ def filesystem(place: str) -> tuple[FileSystem, str]:
             "s3://bucket/…, gs://bucket/…, abfs://…, hdfs://…)"
         ) from error
     return store, path
+
+
+def has_file(place: str, name: str) -> bool:
+    """Whether there is a file ``name`` in the folder at an absolute path or URI.
+
+    Raises VragError for a store that cannot be read.
+    """
+    store, path = filesystem(place)
+    try:
+        return bool(store.get_file_info(f"{path}/{name}").is_file)
+    except OSError as error:
+        raise VragError(f"cannot read {place}: {error}") from error
 
 
 def is_uri(place: str) -> bool:
