@@ -15,14 +15,14 @@ from ray.train import WorkerGroupError
 
 from tests.support.judge_stub import compares, endpoint, judge_stub
 from tests.support.object_store import Bucket
-from tests.support.train_double import TrainDouble
+from tests.support.train_double import TrainDouble, leave_checkpoints
 from tests.support.training_configs import RL, SFT
 from vrag_ray.cli.main import main
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.training.config import RLConfig, SFTConfig
 from vrag_ray.training.launch import train_rl, train_sft
 from vrag_ray.training.rollout.environment import with_family
-from vrag_ray.training.run.storage import local_copy
+from vrag_ray.training.run.storage import RunStorage, local_copy
 from vrag_ray.types import FamilyName, VragError
 
 
@@ -114,6 +114,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     model_folder(folder)
     (folder / "expert").mkdir()
+    (folder / "expert/talks.json").write_text("[]")
     Collection.open_or_create(folder / "pages")
     write_questions(folder / "questions.jsonl")
     monkeypatch.chdir(folder)
@@ -153,13 +154,13 @@ def test_a_run_is_kept_where_its_storage_says(
 def test_a_run_with_checkpoints_of_other_settings_starts_nothing(project: Path):
     config = SFTConfig.model_validate(SFT | {"model": {"path": "model"}})
     run = Path(train_sft(config, lambda _: None)).parent
-    (run / "checkpoint_1").mkdir()
+    leave_checkpoints(RunStorage(str(run.parent), run.name), "checkpoint_1")
     placed = config.model_dump(mode="json") | {"trajectories": str(project / "expert")}
     (run / "config.yaml").write_text(yaml.safe_dump(placed), encoding="utf-8")
     with pytest.raises(VragError, match=r"run has checkpoints .*: seed 0 \(now 1\)\. Take these settings back"):
         train_sft(config.model_copy(update={"seed": 1}), pytest.fail)
-    (project / "expert/more.json").write_text("[]")
-    with pytest.raises(VragError, match=r"other inputs: trajectories had 0 files of 0 bytes"):
+    (project / "expert/talks.json").write_text("[{}]")
+    with pytest.raises(VragError, match=r"other inputs: trajectories had 1 file of 2 bytes"):
         train_sft(config, pytest.fail)
 
 
@@ -225,7 +226,7 @@ def test_a_finished_run_starts_nothing_until_it_is_to_go_further(project: Path, 
     (run / "final").mkdir()
     (run / "final/config.json").write_text("{}")
     assert started(), "a run without checkpoints begins anew"
-    (run / "checkpoint_1").mkdir()
+    leave_checkpoints(RunStorage(str(run.parent), run.name), "checkpoint_1")
     assert trained() == [f"this run is finished, and nothing is left to do: {run}"]
     assert not workers.config
     assert not started(checkpoint_every=7)

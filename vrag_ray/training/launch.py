@@ -16,6 +16,7 @@ from vrag_ray.questions.judge import check_judge
 from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
 from vrag_ray.training.retriever.config import RetrieverConfig
 from vrag_ray.training.rewards.grader import AnswerScorer
+from vrag_ray.training.run.checkpoints import checkpoints, mend_record
 from vrag_ray.training.run.folder import ERRORS, FINAL, claim, follow_progress, refuse_other_kind
 from vrag_ray.training.run.same_settings import record_inputs, refuse_other_settings
 from vrag_ray.training.run.storage import RunStorage, has_file, is_uri, local_copy
@@ -191,6 +192,8 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_l
         storage.write(FINISHED, b"")
     record_inputs(storage, config)
     on_line(f"everything of this run: {storage.uri()}")
+    for notice in mend_record(storage):
+        on_line(notice)
     if config.model.gpu and config.model.computed_in == "float32":
         on_line(SLOW_ON_A_GPU)
     if not ray.is_initialized():
@@ -235,7 +238,7 @@ def _is_finished(config: TrainConfig) -> bool:
     loaded to export it once more. A run without checkpoints begins anew, whatever its settings."""
     storage = RunStorage(config.storage, config.name)
     has_ended = yaml.safe_load(storage.read(FINISHED)) == _extent(config)
-    return has_ended and storage.has_checkpoint() and storage.size(f"{FINAL}/config.json") > 0
+    return has_ended and bool(checkpoints(storage)) and storage.size(f"{FINAL}/config.json") > 0
 
 
 def _extent(config: TrainConfig) -> dict[str, object]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.object_store import Bucket
+from tests.support.train_double import leave_checkpoints
 from tests.support.training_configs import RL, SFT
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.versions import VersionRecord, write_version
@@ -32,7 +33,7 @@ def begun(storage: RunStorage, config: TrainConfig, *, checkpoint: bool = True) 
     """What a run that was killed leaves."""
     RunFolder(storage, config, config.name, "").close()
     if checkpoint:
-        storage.write("checkpoint_2026-11-30_08-00-00.000000/model.safetensors", b"")
+        leave_checkpoints(storage, "checkpoint_2026-11-30_08-00-00.000000")
 
 
 def rl(**values: object) -> RLConfig:

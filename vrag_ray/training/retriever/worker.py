@@ -76,7 +76,7 @@ class RetrieverWorker:
 
     def report(self, metrics: Mapping[str, float], *, checkpoint: bool) -> None:
         """Tell Ray Train of a finished step; with ``checkpoint`` a restart goes on after it. All ranks wait here."""
-        report(metrics, self.save if checkpoint else None)
+        report(self.config, metrics, self.save if checkpoint else None)
 
     def _write(self, folder: Path, whole: Mapping[str, Tensor]) -> None:
         save(self.model, self.processor, whole, folder)

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 import yaml
 
 from vrag_ray.training.config import RLConfig, TrainConfig
+from vrag_ray.training.run.checkpoints import checkpoints
 from vrag_ray.training.run.storage import RunStorage, digest, is_uri
 from vrag_ray.types import VragError
 
@@ -42,7 +43,7 @@ def refuse_other_settings(storage: RunStorage, config: TrainConfig) -> None:
     whose last checkpoint it goes on in any case, unless the run reads its first weights again. Settings that only one
     of both versions of the program has are not compared, nor are inputs without a record.
     """
-    if not storage.has_checkpoint():
+    if not checkpoints(storage):
         return
     there = yaml.safe_load(storage.read(CONFIG))
     if not isinstance(there, dict):
@@ -86,7 +87,7 @@ def refuse_other_settings(storage: RunStorage, config: TrainConfig) -> None:
 
 def record_inputs(storage: RunStorage, config: TrainConfig) -> None:
     """For ``refuse_other_settings``; what a run with checkpoints has recorded stays."""
-    if not (storage.has_checkpoint() and storage.size(INPUTS)):
+    if not (checkpoints(storage) and storage.size(INPUTS)):
         storage.write(INPUTS, yaml.safe_dump(input_contents(config), sort_keys=False).encode())
 
 

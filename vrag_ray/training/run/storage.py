@@ -124,12 +124,12 @@ class RunStorage:
             yield StagedFolder(Path(local), publish)
             publish()
 
-    def has_checkpoint(self) -> bool:
-        """Whether there is one that Ray Train would go on from."""
+    def listing(self, folder: str = "") -> dict[str, int | None]:
+        """What is directly in a folder of the run, or in the run's own: names and sizes, of folders None."""
         from pyarrow import fs
 
-        inside = self._fs.get_file_info(fs.FileSelector(self._base, allow_not_found=True))
-        return any(info.base_name.startswith("checkpoint_") and info.type == fs.FileType.Directory for info in inside)
+        selector = fs.FileSelector(self._path(folder) if folder else self._base, allow_not_found=True)
+        return {str(info.base_name): info.size for info in self._fs.get_file_info(selector)}
 
     def delete_folder(self, name: str) -> None:
         self._fs.delete_dir(self._path(name))

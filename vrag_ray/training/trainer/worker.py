@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import TrainConfig
+from vrag_ray.training.run.checkpoints import list_files, new_name
 from vrag_ray.training.run.folder import FINAL
 from vrag_ray.training.run.storage import RunStorage
 from vrag_ray.training.trainer.batch import Batch
@@ -79,20 +80,32 @@ class Worker:
 
     def report(self, metrics: Mapping[str, float], *, checkpoint: bool) -> None:
         """Tell Ray Train of a finished step; with ``checkpoint`` a restart goes on after it. All ranks wait here."""
-        report(metrics, self.save if checkpoint else None)
+        report(self.config, metrics, self.save if checkpoint else None)
 
 
-def report(metrics: Mapping[str, float], save: Callable[[Path], bool] | None) -> None:
+def report(config: TrainConfig, metrics: Mapping[str, float], save: Callable[[Path], bool] | None) -> None:
     """Tell Ray Train of a finished step, with a checkpoint where ``save`` writes one. All ranks wait here."""
     from ray import train
 
-    with ExitStack() as stack:
+    if save is None:
+        train.report(dict(metrics))
+        return
+    context = train.get_context()
+    rank, ranks = context.get_world_rank(), context.get_world_size() if config.model.sharded else 1
+    with tempfile.TemporaryDirectory(prefix="vrag-checkpoint-") as folder:
         saved = None
-        if save is not None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vrag-checkpoint-")))
-            if save(folder):
-                saved = train.Checkpoint.from_directory(str(folder))
-        train.report(dict(metrics), checkpoint=saved)
+        if save(Path(folder)):
+            list_files(Path(folder), rank, ranks)
+            saved = train.Checkpoint.from_directory(folder)
+        name = new_name()
+        try:
+            train.report(dict(metrics), checkpoint=saved, checkpoint_dir_name=name)
+        except OSError:
+            # Half of it takes the space that a full disk lacks. The name is that of the first rank.
+            storage = RunStorage(config.storage, config.name)
+            if rank == 0 and name in storage.listing():
+                storage.delete_folder(name)
+            raise
 
 
 def start_worker(
