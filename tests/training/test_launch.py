@@ -164,6 +164,21 @@ def test_a_run_with_checkpoints_of_other_settings_starts_nothing(project: Path):
         train_sft(config, pytest.fail)
 
 
+@pytest.mark.parametrize("kind", ["sft", "rl"])
+def test_a_run_that_is_refused_starts_no_ray(
+    kind: str, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("vrag_ray.cluster.is_connected", lambda: False)
+    monkeypatch.setattr("vrag_ray.cluster.require_ray", lambda: pytest.fail("Ray was started"))
+    (project / "empty").mkdir()
+    values = {"sft": SFT | {"trajectories": "empty"}, "rl": RL | {"examples": "nowhere"}}[kind]
+    (project / "run.yaml").write_text(yaml.safe_dump(values | {"model": {"path": "model"}}), encoding="utf-8")
+    monkeypatch.setattr("vrag_ray.training.launch._collection", str)
+    assert main(["train", kind, "--config", "run.yaml"]) == 1
+    refusal = {"sft": "empty holds no trajectories", "rl": "there is no nowhere in"}
+    assert refusal[kind] in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.usefixtures("workers")
 def test_a_check_prints_every_setting_and_what_there_is_and_writes_nothing(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

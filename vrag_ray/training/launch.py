@@ -101,13 +101,17 @@ def checked_sft(config: SFTConfig) -> tuple[SFTConfig, str]:
 
 
 def _placed_sft(config: SFTConfig) -> SFTConfig:
+    from vrag_ray.training.sft_replies import conversations_file
+
     _require("torch", "transformers", *_of_adapters(config))
     paths = {
         "trajectories": input_place("trajectories", config.trajectories),
         "validation": input_place("validation", config.validation) if config.validation else "",
-        "model": _with_model(config),
     }
-    return _with_storage(with_changes(config, paths), IMITATION)
+    for place in paths.values():
+        if place and not is_uri(place):
+            conversations_file(Path(place))
+    return _with_storage(with_changes(config, {**paths, "model": _with_model(config)}), IMITATION)
 
 
 def train_retriever(config: RetrieverConfig, on_line: OnLine) -> str:
@@ -180,11 +184,10 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_l
     if _is_finished(config):
         on_line(f"this run is finished, and nothing is left to do: {storage.uri()}")
         return storage.uri(FINAL)
-    import ray
     from ray import train
     from ray.train.torch import TorchTrainer
 
-    from vrag_ray.cluster import start_ray
+    from vrag_ray.cluster import require_ray
 
     storage.create()
     claim(storage, kind)
@@ -196,8 +199,7 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_l
         on_line(notice)
     if config.model.gpu and config.model.computed_in == "float32":
         on_line(SLOW_ON_A_GPU)
-    if not ray.is_initialized():
-        start_ray()
+    require_ray()
     workers = config.workers
     trainer = TorchTrainer(
         loop,

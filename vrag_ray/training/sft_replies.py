@@ -16,7 +16,7 @@ from vrag_ray.agent.chat import Role
 from vrag_ray.questions.rows import DataError
 from vrag_ray.training.construct.store import FAILURES, RUNS
 from vrag_ray.training.rollout.recording import call_of
-from vrag_ray.training.rollout.trajectory_store import read_calls_by_question
+from vrag_ray.training.rollout.trajectory_store import read_calls_by_question, recorded_files
 from vrag_ray.training.sharegpt.read import Conversation, read_conversations, sharegpt_file
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
@@ -117,17 +117,28 @@ def conversation_calls(
 
 
 def _calls(path: Path, form: ChatFormat, expand_image_tokens: ExpandImageTokens) -> Iterator[tuple[str, Call]]:
-    _refuse_construction(path)
-    recorded = path.is_dir() and any(path.glob("*.parquet"))
-    file = sharegpt_file(path)
-    if recorded and file is not None:
-        raise VragError(f"{path} holds recorded runs (*.parquet) and conversations ({file.name}): give one of them")
+    file = conversations_file(path)
     if file is None:
         yield from read_calls_by_question(path)
         return
     for conversation in read_conversations(file):
         for call in conversation_calls(conversation, form, expand_image_tokens):
             yield conversation.question, call
+
+
+def conversations_file(path: Path) -> Path | None:
+    """The file of conversations that ``path`` (a file or a folder) holds; None where it holds recorded runs.
+
+    Raises ``VragError`` for one that holds neither, or both. Reads no reply.
+    """
+    _refuse_construction(path)
+    file = sharegpt_file(path)
+    recorded = path.is_dir() and any(path.glob("*.parquet"))
+    if recorded and file is not None:
+        raise VragError(f"{path} holds recorded runs (*.parquet) and conversations ({file.name}): give one of them")
+    if file is None:
+        recorded_files(path)
+    return file
 
 
 def _refuse_construction(path: Path) -> None:

@@ -31,9 +31,12 @@ def test_sft_learns_the_replies_of_the_expert(tuned: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_a_run_that_fails_says_why_in_one_line(place: Place) -> None:
-    (place.root / "empty").mkdir()
-    with pytest.raises(VragError, match=r"the training run lost failed: .*empty holds no trajectories") as caught:
-        train_sft(place.sft(name="lost", trajectories=str(place.root / "empty")), lambda line: None)
+    (place.root / "broken").mkdir()
+    (place.root / "broken/runs.parquet").write_bytes(b"PAR1")
+    with pytest.raises(
+        VragError, match=r"the training run lost failed: .*runs\.parquet holds no trajectories"
+    ) as caught:
+        train_sft(place.sft(name="lost", trajectories=str(place.root / "broken")), lambda line: None)
     assert "\n" not in str(caught.value)
 
 

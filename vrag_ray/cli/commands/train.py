@@ -32,7 +32,7 @@ def sft(config: ConfigFile, check: Check = False) -> None:
     if check:
         _show(*checked_sft(run))
         return
-    with ray_behind_terminal() as echo:
+    with ray_behind_terminal(at_once=False) as echo:
         echo(f"trained model: {train_sft(run, echo)}")
 
 
@@ -50,7 +50,7 @@ def retriever(config: ConfigFile, check: Check = False) -> None:
     if check:
         _show(*checked_retriever(run))
         return
-    with ray_behind_terminal() as echo:
+    with ray_behind_terminal(at_once=False) as echo:
         echo(f"trained retriever: {train_retriever(run, echo)}")
 
 
@@ -78,7 +78,7 @@ def rl(config: ConfigFile, check: Check = False) -> None:
     if check:
         _show(*checked_rl(run))
         return
-    with ray_behind_terminal() as echo:
+    with ray_behind_terminal(at_once=False) as echo:
         echo(f"trained model: {train_rl(run, echo)}")
 
 
@@ -111,7 +111,7 @@ def construct(
     refuse_lost_output("output", settings.output)
     refuse_lost_output("--export", str(export))
     examples = load_examples(settings.examples)
-    with ray_behind_terminal() as echo:
+    with ray_behind_terminal(at_once=False) as echo:
 
         def tell(outcome: Outcome) -> None:
             echo(f"{outcome.uid}: {outcome.error or outcome.refused or 'kept'}")

@@ -20,6 +20,7 @@ from vrag_ray.agent.ports import EvidenceSource
 from vrag_ray.client.blocking import Client
 from vrag_ray.client.evidence import SystemPages, SystemRetriever
 from vrag_ray.client.http import AsyncClient
+from vrag_ray.cluster import require_ray
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.index.storage.files import CollectionFiles
@@ -74,7 +75,8 @@ def construct(
     config: ConstructConfig,
     on_outcome: Callable[[Outcome], None] | None = None,
 ) -> ConstructReport:
-    """Run every example that has no finished run yet. Needs an initialised Ray; blocks until all are through.
+    """Run every example that has no finished run yet, on this process's Ray, or on one that is started where there is
+    something to run. Blocks until all are through.
 
     A run is stored the moment it is over, so what a kill loses are the runs under way. Raises ``VragError`` for a
     configuration that cannot work, and for gold pages that the gateway's collection lacks where gold boxes are
@@ -149,6 +151,7 @@ def _graph(
     import ray.data
     from ray.data import ActorPoolStrategy, DataContext
 
+    require_ray()
     context = DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False

@@ -77,7 +77,7 @@ def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
 
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
     """All of a file, or of a folder's files in order of their names. Raises VragError that names file and row."""
-    for file in _files(path):
+    for file in recorded_files(path):
         yield from _read(file, _schema(), _trajectory)
 
 
@@ -98,7 +98,7 @@ def read_calls(path: Path) -> Iterator[Call]:
 
 def read_calls_by_question(path: Path) -> Iterator[tuple[str, Call]]:
     """The same, each with the question of its run; a call that belongs to no run has its prompt instead."""
-    for file in _files(path):
+    for file in recorded_files(path):
         if _holds_runs(file):
             for run in _read(file, _schema(), _trajectory):
                 yield from ((run.record.question, call) for call in run.calls)
@@ -110,7 +110,8 @@ def images_of(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(".parquet") + IMAGES)
 
 
-def _files(path: Path) -> list[Path]:
+def recorded_files(path: Path) -> list[Path]:
+    """``path``, or the files of a folder in order of their names. Raises VragError for a folder without any."""
     files = [path]
     if path.is_dir():
         files = sorted(file for file in path.glob("*.parquet") if not file.name.endswith(IMAGES))
