@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import json
-import re
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 import yaml
 from pydantic import ValidationError
-from ray.train import WorkerGroupError
+from ray.exceptions import RayActorError
+from ray.train import ControllerError, WorkerGroupError
+from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError
 
 from tests.support.judge_stub import compares, endpoint, judge_stub
 from tests.support.object_store import Bucket
@@ -222,9 +224,6 @@ def test_the_judge_is_called_before_anything_is_loaded(
         train_rl(RLConfig.model_validate(values), pytest.fail)
 
 
-OWN = 'File "mine.py", line 3, in assign'
-
-
 def test_a_finished_run_starts_nothing_until_it_is_to_go_further(project: Path, workers: TrainDouble):
     def trained(**changes: object) -> list[str]:
         lines: list[str] = []
@@ -254,33 +253,67 @@ def test_a_finished_run_starts_nothing_until_it_is_to_go_further(project: Path, 
     assert started(epochs=2)
 
 
-@pytest.mark.parametrize(
-    ("last", "shown"),
-    [
-        ("KeyError: 'weight'", r"failed: worker 0: KeyError: 'weight' \(tracebacks: {folder}/errors\.log\)$"),
-        ("vrag_ray.types.errors.VragError: name the remedy", "failed: worker 0: .*name the remedy$"),
-    ],
-)
-@pytest.mark.usefixtures("project")
-def test_a_failure_without_a_remedy_names_the_file_with_its_traceback(last: str, shown: str, workers: TrainDouble):
+def failure_of(error: Exception, workers: TrainDouble, /, *, checkpoint: bool = False, **values: object) -> str:
+    """What a run that ends with ``error`` says, after the name of the run and with its folder as F."""
     folder = Path.cwd() / "vrag-runs/run"
-    workers.failure = WorkerGroupError("", {0: RuntimeError(f"Traceback:\n{OWN}\n{last}\n")})
-    with pytest.raises(VragError, match=shown.format(folder=re.escape(str(folder)))):
-        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"}}), lambda _: None)
-    written = folder / "errors.log"
-    assert (OWN in written.read_text()) if "tracebacks" in shown else not written.exists()
+    if checkpoint:
+        leave_checkpoints(RunStorage(str(folder.parent), "run"), "checkpoint_1")
+    workers.failure = error
+    with pytest.raises(VragError) as caught:
+        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"}} | values), lambda _: None)
+    return str(caught.value).removeprefix("the training run run failed: ").replace(str(folder), "F")
+
+
+TRACEBACK = "[Rank 0 Error Snippet]:\nTraceback (most recent call last):\n  File 'mine.py', line 3, in assign\n"
 
 
 @pytest.mark.usefixtures("project")
-def test_a_failure_is_reported_where_its_tracebacks_cannot_be_written(workers: TrainDouble):
+def test_a_failure_names_its_cause_first_and_then_how_to_go_on(workers: TrainDouble):
+    unknown = WorkerGroupError(TRACEBACK, {0: KeyError("weight"), 1: KeyError("weight")})
+    assert failure_of(unknown, workers) == (
+        "workers 0, 1: KeyError: 'weight'. The same command begins anew. Traceback: F/errors.log"
+    )
+    assert TRACEBACK in (Path.cwd() / "vrag-runs/run/errors.log").read_text()
+    full = WorkerGroupError("", {0: OSError(errno.ENOSPC, "No space left on device")})
+    assert failure_of(full, workers, checkpoint=True) == (
+        "worker 0: OSError: [Errno 28] No space left on device. Free space on that disk, or use another storage. "
+        "The same command goes on from checkpoint_1. Traceback: F/errors.log"
+    )
+
+
+@pytest.mark.usefixtures("project")
+def test_a_failure_that_names_its_remedy_says_nothing_else(workers: TrainDouble):
+    assert failure_of(WorkerGroupError("", {0: VragError("set it to 0")}), workers) == "worker 0: set it to 0"
+    assert not (Path.cwd() / "vrag-runs/run/errors.log").exists()
+
+
+RAY_OF_A_LOST_PROCESS = (
+    "The actor died unexpectedly before finishing this task.\nSome common causes include: (1) the process was killed "
+    "by the OOM killer due to high memory usage, (2) ray stop --force was called"
+)
+
+
+@pytest.mark.usefixtures("project")
+def test_a_worker_whose_process_was_lost_is_named_with_the_remedy(workers: TrainDouble):
+    gone = RayActorError(error_msg=RAY_OF_A_LOST_PROCESS)
+    midway = WorkerGroupError("", {0: RuntimeError("connection reset"), 1: WorkerHealthCheckFailedError("no", gone)})
+    beginning = ControllerError(gone)
+    cause = "its process was killed, mostly because memory had run out, or it crashed. Lower model.tokens_per_batch, "
+    for error, who in ((midway, "worker 1"), (beginning, "a worker")):
+        shown = failure_of(error, workers)
+        assert shown.startswith(f"{who}: {cause}")
+        assert "; workers.max_failures above 0 replaces lost workers. The same command begins anew" in shown
+        assert "OOM killer" not in shown
+    assert "max_failures" not in failure_of(midway, workers, workers={"max_failures": 2})
+
+
+@pytest.mark.usefixtures("project")
+def test_a_failure_is_reported_where_its_traceback_cannot_be_written(workers: TrainDouble):
     folder = Path.cwd() / "vrag-runs/run"
     # What stands in the way of the file that it would be written to first.
     (folder / ".errors.log.partial").mkdir(parents=True)
-    workers.failure = WorkerGroupError("", {0: RuntimeError("Traceback:\nOSError: No space left on device\n")})
-    with pytest.raises(
-        VragError, match=r"OSError: No space left on device \(its tracebacks cannot be written to .*/run"
-    ):
-        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"}}), lambda _: None)
+    shown = failure_of(WorkerGroupError("", {0: KeyError("weight")}), workers)
+    assert "The traceback cannot be written to F/errors.log: " in shown
 
 
 @pytest.mark.usefixtures("project")

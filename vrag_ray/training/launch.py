@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import importlib.util
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +28,11 @@ from vrag_ray.types.copies import with_changes
 REINFORCEMENT, IMITATION, RETRIEVER = "reinforcement learning", "supervised fine-tuning", "retriever training"
 C = TypeVar("C", bound=TrainConfig)
 OnLine = Callable[[str], None]
-OURS = f"{VragError.__module__.partition('.')[0]}."
-"""How the last line of a traceback begins whose error is one of this package: its message names the remedy."""
+LOST = (
+    "its process was killed, mostly because memory had run out, or it crashed. Lower model.tokens_per_batch, "
+    "rollout.concurrency or the number of workers, or free memory"
+)
+FULL_DISK = ". Free space on that disk, or use another storage"
 FINISHED = "finished.yaml"
 HOW_FAR = ("steps", "epochs", "validation", "validation_every", "validation_samples")
 """Settings with which a finished run has more to do where they differ from those that it ended with."""
@@ -227,7 +231,7 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_l
             f"interrupted: the same command goes on after the last checkpoint in {storage.uri()}"
         ) from left
     except Exception as error:
-        raise VragError(f"the training run {config.name} failed: {_reason(error)}{_stored(error, storage)}") from error
+        raise VragError(f"the training run {config.name} failed: {_failure(error, config, storage)}") from error
     finally:
         over.set()
         watcher.join()
@@ -247,28 +251,57 @@ def _extent(config: TrainConfig) -> dict[str, object]:
     return config.model_dump(mode="json", include=set(HOW_FAR))
 
 
-def _reason(error: BaseException) -> str:
-    """Ray Train's own message begins with where it noticed; the workers' errors say why."""
+def _failure(error: BaseException, config: TrainConfig, storage: RunStorage) -> str:
+    """Cause, remedy, and last where more stands: Ray Train's own message begins with where it noticed."""
     failures: object = getattr(error, "worker_failures", None)
-    if isinstance(failures, dict) and failures:
-        return "; ".join(f"worker {rank}: {_last_line(str(failure))}" for rank, failure in sorted(failures.items()))
-    return _last_line(str(error)) or type(error).__name__
+    by_rank: dict[int, BaseException] = dict(sorted(failures.items())) if isinstance(failures, dict) else {}
+    alone: object = getattr(error, "controller_failure", error)
+    # Of a process that is gone, the others' errors only say that it does not answer.
+    lost = [rank for rank, cause in by_rank.items() if _is_gone(cause)]
+    ranks: dict[str, list[int]] = {}
+    for rank, cause in by_rank.items():
+        ranks.setdefault(_reason(cause), []).append(rank)
+    if lost or _is_gone(alone):
+        text = f"{_workers(lost) if lost else 'a worker'}: {LOST}"
+        text += "" if config.workers.max_failures else "; workers.max_failures above 0 replaces lost workers"
+    else:
+        text = "; ".join(f"{_workers(own)}: {reason}" for reason, own in ranks.items()) or _reason(alone)
+        if by_rank and all(isinstance(cause, VragError) for cause in by_rank.values()):
+            return text
+        text += FULL_DISK if any(map(_is_full_disk, (*by_rank.values(), alone))) else ""
+    last = checkpoints(storage)[-1:]
+    then = f"goes on from {last[0]}" if last else "begins anew"
+    return f"{text}. The same command {then}. {_stored(str(error), storage)}"
 
 
-def _stored(error: BaseException, storage: RunStorage) -> str:
-    """Where the workers' tracebacks are, of a failure that names no remedy itself: Ray's logs end with Ray."""
-    failures: object = getattr(error, "worker_failures", None)
-    tracebacks = [str(failure) for failure in failures.values()] if isinstance(failures, dict) else []
-    if all(_last_line(traceback).startswith(OURS) for traceback in tracebacks):
-        return ""
+def _reason(cause: object) -> str:
+    """An error of this package names what is wrong; of others, the class may say more than the message."""
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    if isinstance(cause, VragError):
+        return " ".join(lines)
+    return ": ".join([type(cause).__name__, *lines[-1:]])
+
+
+def _is_gone(cause: object) -> bool:
+    """Whether it tells of a process that ended: as it begins, or as it is asked how it is."""
+    from ray.exceptions import RayActorError
+
+    return isinstance(getattr(cause, "health_check_failure", cause), RayActorError)
+
+
+def _is_full_disk(cause: object) -> bool:
+    return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _workers(ranks: Sequence[int]) -> str:
+    return f"worker {ranks[0]}" if len(ranks) == 1 else f"workers {', '.join(map(str, ranks))}"
+
+
+def _stored(traceback: str, storage: RunStorage) -> str:
+    """Where ``traceback`` is now: Ray's logs end with Ray."""
     try:
-        storage.write(ERRORS, "\n".join(tracebacks).encode())
+        storage.write(ERRORS, traceback.encode())
     except OSError as fault:
         # The failure itself is what the user must hear of; on a full disk it is the same.
-        return f" (its tracebacks cannot be written to {storage.uri(ERRORS)}: {fault.strerror or fault})"
-    return f" (tracebacks: {storage.uri(ERRORS)})"
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else ""
+        return f"The traceback cannot be written to {storage.uri(ERRORS)}: {fault.strerror or fault}"
+    return f"Traceback: {storage.uri(ERRORS)}"
