@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from subprocess import PIPE
 
+import psutil
 import pytest
 import torch
+import yaml
 
+from tests.support.documented_training import environment_of_a_user
 from tests.support.learning_place import SOURCES, Place, alike, metrics, pixels_of, weights
 from tests.support.learning_scorers import KILLED, earned_until_killed
 from tests.support.learning_sizes import GROUP, RUNS_A_WORKER, STEPS, WORKERS
 from tests.support.object_store import Bucket
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.tiny_vllm import needs_vllm
+from vrag_ray.cluster import left_running
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
+from vrag_ray.training.config import RLConfig
 from vrag_ray.training.launch import train_rl
 from vrag_ray.training.rollout.trajectory_store import read_trajectories
+from vrag_ray.training.run.checkpoints import checkpoints
+from vrag_ray.training.run.storage import RunStorage
 
 pytestmark = needs_vllm
 GAP = 1e-4
@@ -127,6 +138,62 @@ def test_a_run_whose_worker_was_killed_in_mid_step_ends_as_if_nothing_had_happen
     assert (again / KILLED).exists()
     assert [timeless(line) for line in metrics(again)] == [timeless(line) for line in metrics(trained)]
     assert alike(weights(again / "final"), weights(trained / "final"))
+
+
+def questions_of(folder: Path) -> list[list[str]]:
+    """By step, which questions taught."""
+    return [
+        [run.uid for run in read_trajectories(file)] for file in sorted(folder.glob("rollouts/step-*-rank-0.parquet"))
+    ]
+
+
+def killed_after(step: int, config: RLConfig, folder: Path) -> None:
+    """Start the command on ``config``, and kill its process with signal 9 once it has reported ``step``."""
+    (folder / "run.yaml").write_text(yaml.safe_dump(config.model_dump(mode="json")))
+    command = [sys.executable, "-m", "vrag_ray.cli", "train", "rl", "--config", "run.yaml"]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment_of_a_user(folder / "home"), stdout=PIPE, text=True
+    ) as driver:
+        assert driver.stdout is not None
+        assert any(line.startswith(f"step {step}/") for line in driver.stdout)
+        below = psutil.Process(driver.pid).children(recursive=True)
+        driver.kill()
+    for left in left_running(below, HANGS_AFTER_S):
+        left.kill()
+
+
+# Quick forms: ``training/test_rl::test_dynamic_sampling_passes_over_no_question`` with doubles of ranks and runs.
+@pytest.mark.exhaustive
+def test_a_dapo_run_whose_command_was_killed_goes_on_at_its_place_in_the_questions(
+    place: Place, tuned: Path, tmp_path: Path
+) -> None:
+    own = {
+        "algorithm": "dapo",
+        # Right or wrong and nothing else, so that runs of a question often earn the same.
+        "reward": {"scorer": "exact_match", "answer": 1.0, "retrieval": 0.0, "format": 0.0},
+        "rollout": place.rl(tuned).rollout.model_dump(mode="json") | {"questions": 2, "group": 2},
+        "workers": {"count": 1},
+        "validation": "",
+        "validation_every": 0,
+        "steps": 4,
+    }
+    whole = Path(train_rl(place.rl(tuned / "final", name="dapo", **own), lambda line: None)).parent
+    config = place.rl(tuned / "final", name="dapo-killed", **own)
+    killed_after(2, config, tmp_path)
+    folder = place.root / "runs/dapo-killed"
+    last = checkpoints(RunStorage(config.storage, config.name))[-1]
+    saved = torch.load(folder / last / "trainer.pt", weights_only=True)
+    done, cursor = int(saved["optimizer"]["done"]), int(saved["cursor"])
+    assert done >= 2
+    least = done * config.rollout.questions
+    assert least < cursor < least * (1 + config.rollout.refill), "some questions taught nothing, and made room"
+    lines: list[str] = []
+    train_rl(config, lines.append)
+    assert any(line.startswith(f"step {done + 1}/4") for line in lines)
+    assert not any(line.startswith(f"step {done}/4") for line in lines)
+    assert questions_of(folder) == questions_of(whole)
+    assert [timeless(line) for line in metrics(folder)] == [timeless(line) for line in metrics(whole)]
+    assert alike(weights(folder / "final"), weights(whole / "final"))
 
 
 # Quick form: ``training/run/test_folder`` in an object store, ``trainer/test_lora``.

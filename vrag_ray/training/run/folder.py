@@ -40,7 +40,8 @@ README = """\
 - `rollouts/step-….parquet`: the trajectories of each step (read by
   `vrag_ray.training.rollout.trajectory_store.read_trajectories`).
 - `checkpoint_…/`: Ray Train's checkpoints. Each is a Hugging Face folder that vLLM serves as it is (`vllm.model` in
-  a serve config), with the trainer's own state (`trainer.pt`) beside it.
+  a serve config), with the trainer's own state (`trainer.pt`) beside it, and the sizes of its files (`files-….json`):
+  where these do not hold, it is not whole.
 - `lowest/`: of imitation with held-out replies, the model whose loss on these was the lowest so far.
 - `final/`: the model at the end of the run; `finished.yaml`: how far it went. A run that ended so does nothing when it
   is started again, until it is to go further.
