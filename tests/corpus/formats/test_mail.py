@@ -462,3 +462,16 @@ def test_a_form_of_the_body_for_one_program_is_no_attachment() -> None:
     mail = message(html="<p>The barge is late.</p>")
     mail.add_alternative("<html amp4email>The barge is late.</html>", subtype="x-amp-html")
     assert read_eml(mail.as_bytes()).attachments == ()
+
+
+def test_white_words_of_a_message_are_read_on_a_ground_alone():
+    html = (
+        '<html><head><style>.w{color:#FFF}</style></head><body bgcolor="#ffffff"><p>Seen.</p><p class=w>Gone <b>too</b>'
+        '</p><font color="white">Gone</font><p style="color:white;background:#fff">Gone</p>'
+        '<table bgcolor="#003366"><tr><td class=w>In blue.</table><div style="background-image:url(sea.png)">'
+        '<p class=w>On the sea.</p></div><p class=w>Gone <i style="color:rgb(9, 9, 9)">In black.</i></p>'
+        '<a style="background:linear-gradient(red,blue);color:#ffffff">On a slope.</a></body></html>'
+    )
+    shown = read_eml(message("", html=html).as_bytes()).body
+    assert shown.split("\n") == ["Seen.", "In blue.", "On the sea.", "In black.", "On a slope."]
+    assert "Gone" in text_of_html(html)

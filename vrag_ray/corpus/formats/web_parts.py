@@ -49,6 +49,11 @@ _RUBY = re.compile(
 _READING = re.compile(r"<rt\b[^>]*>(.*?)(?=</rt\b|<r[bpt]\b|$)", re.IGNORECASE | re.DOTALL)
 _ATTRIBUTE = re.compile(r"([^\s=>/\"']+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+)))?")
 _ANY_TAG = re.compile(r"<[^>]*>")
+_BLOCKS = """
+address article aside blockquote br caption center dd details div dl dt figure footer form h1 h2 h3 h4 h5 h6 header hr
+legend li main nav ol p pre section summary table tr ul
+"""
+BLOCK_TAGS = frozenset(_BLOCKS.split())
 VOID_TAGS = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
 _DECLARATIONS = re.compile(
     r"<\?xml\b[^>]*>|<!DOCTYPE\b[^\[>]*(?:\[(?:[^\]\"']|\"[^\"]*\"|'[^']*'){0,20000}+\]\s*)?>", re.IGNORECASE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from types import MappingProxyType
 
@@ -18,20 +19,21 @@ from vrag_ray.corpus.formats.unseen import (
     strikes,
 )
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
-from vrag_ray.corpus.formats.web_parts import VOID_TAGS, words_of_element
+from vrag_ray.corpus.formats.web_parts import BLOCK_TAGS, VOID_TAGS, words_of_element
 from vrag_ray.types.superscripts import superscript
 
-_BLOCK_TAGS = """
-address article aside blockquote br caption center dd details div dl dt figure footer form h1 h2 h3 h4 h5 h6 header hr
-legend li main nav ol p pre section summary table tr ul
-"""
-_BLOCKS = frozenset(_BLOCK_TAGS.split())
 CONTROLS = ("button", "option", "output", "textarea")
 _APART = frozenset(("td", "th", *CONTROLS))
 _SUPERSCRIPT_TAG = "sup"
 _UNSEEN = frozenset(("head", "script", "style", "title", "template", "rp", "rt", "rtc")) | REPLACED_TAGS
 _FILE = re.compile(r"\s*(?:cid:\S*|[^\s.]+\.(?:png|jpe?g|gif|bmp|svg|webp))\s*$", re.IGNORECASE)
 """What programs write where an author states no words for a picture."""
+_COLOUR = re.compile(r"(?:^|(?<=[;\s]))color\s*:\s*([^;\s][^;]*)", re.IGNORECASE)
+_GROUND = re.compile(r"(?:^|(?<=[;\s]))background(?:-color|-image)?\s*:\s*([^;\s][^;]*)", re.IGNORECASE)
+_WHITE = re.compile(
+    r"(?:#?fff(?:fff)?(?:ff)?|white|transparent)\b|rgba?\(\s*255\s*[,\s]\s*255\s*[,\s]\s*255\b", re.IGNORECASE
+)
+_NO_GROUND = re.compile(rf"{_WHITE.pattern}|(?:none|initial|inherit)\b", re.IGNORECASE)
 
 
 def _is_unseen(tag: str, attributes: Mapping[str, str | None], style: str) -> bool:
@@ -45,19 +47,30 @@ def _is_unseen(tag: str, attributes: Mapping[str, str | None], style: str) -> bo
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """An open element: whether what stands in it is invisible, without size, or white, where that states nothing else,
+    and whether it or one around it has a ground."""
+
+    tag: str
+    is_invisible: bool = False
+    is_small: bool = False
+    is_white: bool = False
+    has_ground: bool = False
+
+
 class _Reader(HTMLParser):
     """Of pages whose styles stand in their elements."""
 
-    def __init__(self) -> None:
+    def __init__(self, page: _Open) -> None:
         super().__init__()
+        self._page = page
         self.parts: list[str] = []
         self.beside: list[str] = []
         """What of the parts stands for pictures, and in fields."""
         self._unseen: list[str] = []
         """The open element that is not seen, and elements of the same name in it."""
-        self._open: list[tuple[str, bool, bool]] = []
-        """The open elements, whether they are invisible, and whether their type has no size: what stands in them may
-        state otherwise."""
+        self._open: list[_Open] = []
         self._superscripts = 0
         """Open ``sup`` elements."""
 
@@ -69,14 +82,13 @@ class _Reader(HTMLParser):
                 self._enter(tag, dict(attrs))
         elif not self._unseen and (words := words_of_element(tag, dict(reversed(attrs)))) and not _FILE.match(words):
             style = dict(attrs).get("style") or ""
-            around = bool(self._open) and any(self._open[-1][1:])
             is_unseen = _is_unseen(tag, dict(attrs), style) or states_size(style) is False
-            is_invisible = around if (visible := states_visible(style)) is None else not visible
+            is_invisible = self._is_unseen_here() if (visible := states_visible(style)) is None else not visible
             if not is_unseen and not is_invisible:
                 self.parts.append(f" {words} ")
                 self.beside.append(words)
         self._superscripts += tag == _SUPERSCRIPT_TAG
-        if tag in _BLOCKS:
+        if tag in BLOCK_TAGS:
             self.parts.append("\n")
         elif tag in _APART:
             self.parts.append(" ")
@@ -86,27 +98,38 @@ class _Reader(HTMLParser):
         if _is_unseen(tag, attributes, style):
             self._unseen.append(tag)
             return
-        _, is_invisible, is_small = self._open[-1] if self._open else ("", False, False)
-        if (visible := states_visible(style)) is not None:
-            is_invisible = not visible
-        if (readable := states_size(style)) is not None:
-            is_small = not readable
-        self._open.append((tag, is_invisible, is_small))
+        around = self._open[-1] if self._open else self._page
+        visible, readable = states_visible(style), states_size(style)
+        grounds = [*_GROUND.findall(style), *filter(None, map(attributes.get, ("bgcolor", "background")))]
+        colour = _COLOUR.search(style) or _COLOUR.match(f"color:{attributes.get('color') or ''}")
+        self._open.append(
+            _Open(
+                tag,
+                around.is_invisible if visible is None else not visible,
+                around.is_small if readable is None else not readable,
+                around.is_white if colour is None else _WHITE.match(colour[1]) is not None,
+                around.has_ground or any("url(" in ground or not _NO_GROUND.match(ground) for ground in grounds),
+            )
+        )
+
+    def _is_unseen_here(self) -> bool:
+        around = self._open[-1] if self._open else self._page
+        return around.is_invisible or around.is_small or (around.is_white and not around.has_ground)
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._unseen[:1]:
             self._unseen.pop()
         elif not self._unseen:
-            at = next((at for at in reversed(range(len(self._open))) if self._open[at][0] == tag), len(self._open))
+            at = next((at for at in reversed(range(len(self._open))) if self._open[at].tag == tag), len(self._open))
             del self._open[at:]
         self._superscripts -= tag == _SUPERSCRIPT_TAG and self._superscripts > 0
-        if tag in _BLOCKS:
+        if tag in BLOCK_TAGS:
             self.parts.append("\n")
         elif tag in CONTROLS:
             self.parts.append(" ")
 
     def handle_data(self, data: str) -> None:
-        if not self._unseen and not (self._open and any(self._open[-1][1:])):
+        if not self._unseen and not self._is_unseen_here():
             follows = bool(self.parts) and not self.parts[-1][-1:].isspace()
             text = superscript(data) if self._superscripts and follows else data
             self.parts.append(" ".join(text.split(" ")).replace("\n", " "))
@@ -114,16 +137,19 @@ class _Reader(HTMLParser):
 
 def text_of_html(html: str) -> str:
     """What a web page says, a line a block."""
-    return read_html(html)[0]
+    return read_html(html, on_white=False)[0]
 
 
-def read_html(html: str, sheets: Mapping[str, str] = MappingProxyType({})) -> tuple[str, list[str], list[str]]:
+def read_html(
+    html: str, sheets: Mapping[str, str] = MappingProxyType({}), *, on_white: bool = True
+) -> tuple[str, list[str], list[str]]:
     """What a web page says, a line a block; what of it stands for pictures, and in fields; and notices. ``sheets`` are
-    the style sheets that are saved with it, by their addresses."""
+    the style sheets that are saved with it, by their addresses; ``on_white`` says that white words on no ground are
+    not seen."""
     # It loads a parser that the children which read plain text do not need.
     from vrag_ray.corpus.formats.web_styles import with_written_styles
 
-    reader = _Reader()
+    reader = _Reader(_Open("", has_ground=not on_white))
     written, notices = with_written_styles(with_written_formulas(html), lambda address: sheets.get(address, ""))
     reader.feed(with_written_signs(written))
     reader.close()
