@@ -177,3 +177,21 @@ def test_a_message_has_its_neighbours_apart_and_its_quotes_are_not_doubled(lines
     body = "<nav><a>Home</a><a>Fees</a></nav><div class=r><b>Low</b><b>1 m</b></div><p>The <q>Ane</q></p>"
     assert text_of_html(f"<style>{sheet}</style>{body}").split() == ["Home", "Fees", "Low", "1", "m", "The", "Ane"]
     assert lines(sheet, body)[-1] == "The \u201cAne\u201d"
+
+
+@pytest.mark.parametrize("depth", [99, 600, 100_000])
+def test_what_is_nested_too_deeply_to_be_drawn_is_read_with_a_notice(lines, depth):
+    tags = "<div>" * depth, "</div>" * depth
+    table = "<table><tr><th>berth<th>depth<tr><td>north<td>9 m</table>"
+    body = f"<p>Above</p>{tags[0]}<p>The <b>lock</b>s open.</p><p class=h>Hidden</p>{table}{tags[1]}<p>After</p>"
+    shown = " ".join(lines(".h{display:none}", body))
+    assert shown == "Above The locks open. berth depth north 9 m After"
+
+
+def test_a_page_that_is_nested_too_deeply_says_so():
+    written, notices = with_written_styles("<div>" * 60_000 + "<p>Deep words.")
+    assert notices == ["what is nested more than 90 elements deep in it is read as running text"]
+    assert text_of_html("<div>" * 60_000 + "<p>Deep words.") == "Deep words."
+    assert "Deep words." in written
+    items = "".join(f"<li>Berth {number}<p>Free" for number in range(900))
+    assert with_written_styles(f"<ul>{items}</ul><svg>{'<path/>' * 900}</svg>")[1] == []

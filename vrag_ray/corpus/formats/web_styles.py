@@ -8,6 +8,7 @@ reader's hand, and what they make of the page is written into it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.corpus.formats.numerals import formatted
 from vrag_ray.corpus.formats.unseen import UNSEEN_ATTRIBUTES, hides
+from vrag_ray.corpus.formats.web_parts import BLOCK_TAGS, VOID_TAGS
 from vrag_ray.corpus.formats.web_sheets import Rule, applies, content_text, declared_in, in_pixels, rules_for_screen
 from vrag_ray.corpus.tables import MAX_CELL_WORDS
 
@@ -26,6 +28,15 @@ Look = dict[str, str]
 MOST_CHECKS = 200_000_000
 """Selectors times elements: about 5 s."""
 RULES_LEFT_OUT = "rules of its style sheets are left out: there are too many for so large a page"
+DEEPEST = 500
+"""Elements in elements: for what is deeper lexbor takes a time that grows with the square of the depth."""
+DEEPEST_DRAWN = 90
+"""Elements in elements: MuPDF draws nothing of what stands in a hundred."""
+FLATTENED = f"what is nested more than {DEEPEST_DRAWN} elements deep in it is read as running text"
+_ANY_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^<>]*>")
+_CLOSED_BY_OTHERS = frozenset(
+    ("li", "p", "dt", "dd", "option", "optgroup", "tr", "td", "th", "thead", "tbody", "tfoot", "colgroup", "rt", "rp")
+)
 _PARENTHESES = re.compile(r"\([^()]*\)|\[[^\]]*\]")
 _NAME = re.compile(r"[.#][\w-]+")
 _COUNT = re.compile(r"([A-Za-z_][\w-]*)(?:\s+([+-]?\d{1,6}))?")
@@ -56,6 +67,7 @@ _GROUPS = frozenset(("thead", "tbody", "tfoot"))
 """MuPDF gives groups of rows no ground."""
 _WITHOUT_SIDES = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "q", "source", "track", "wbr"))
 """MuPDF itself writes quotes around the words of a ``q``."""
+_ROWS_AND_CELLS = frozenset(("tr", "td", "th"))
 
 
 def with_written_styles(
@@ -67,26 +79,58 @@ def with_written_styles(
     ``sheet_of`` gives the sheets that the page links to by their addresses, "" for those that are not there. ``pages``
     are the pages of its document, which share the time for it.
     """
-    tree, notices = _styled(html, sheet_of, MOST_CHECKS // pages)
-    return tree.html or "", notices
+    page, notices = _styled(html, sheet_of, MOST_CHECKS // pages)
+    if page.lift_deep():
+        notices.append(FLATTENED)
+    return page.tree.html or "", notices
 
 
 def written_styles(html: str, key: str) -> dict[str, str]:
     """The styles that ``with_written_styles`` writes, by the values of the attribute ``key`` of their elements."""
-    tree, _ = _styled(html, lambda _: "", MOST_CHECKS)
+    tree = _styled(html, lambda _: "", MOST_CHECKS)[0].tree
     return {node.attributes[key] or "": node.attributes.get("style") or "" for node in tree.css(f"[{key}][style]")}
 
 
-def _styled(html: str, sheet_of: Callable[[str], str], most_checks: int) -> tuple[LexborHTMLParser, list[str]]:
+def _styled(html: str, sheet_of: Callable[[str], str], most_checks: int) -> tuple[_Page, list[str]]:
     # The children that read other formats need no parser of web pages.
     from selectolax.lexbor import LexborHTMLParser
 
-    tree = LexborHTMLParser(html)
+    tree = LexborHTMLParser(_flattened(html))
     rules = rules_for_screen("\n".join(_sheets(tree, sheet_of)))
     page = _Page(tree)
     is_whole = page.hold(rules, most_checks)
     page.write()
-    return tree, [] if is_whole else [RULES_LEFT_OUT]
+    return page, [] if is_whole else [RULES_LEFT_OUT]
+
+
+def _flattened(html: str) -> str:
+    """``html`` without the tags of the elements that stand in ``DEEPEST`` others."""
+    parts: list[str] = []
+    opened: list[tuple[str, bool]] = []
+    """The open elements, and whether their tags are left out."""
+    counts: Counter[str] = Counter()
+    end = 0
+    for tag in _ANY_TAG.finditer(html) if html.count("<") > DEEPEST else ():
+        name, is_left_out = tag[2].lower(), False
+        if name in VOID_TAGS or name in _CLOSED_BY_OTHERS or tag[0].endswith("/>"):
+            if len(opened) >= DEEPEST and name in _ROWS_AND_CELLS:
+                # Without its table a cell is nothing.
+                parts += [html[end : tag.start()], " "]
+                end = tag.start()
+            continue
+        if not tag[1]:
+            is_left_out = len(opened) >= DEEPEST
+            opened.append((name, is_left_out))
+            counts[name] += 1
+        while tag[1] and counts[name]:
+            inner, is_left_out = opened.pop()
+            counts[inner] -= 1
+            if inner == name:
+                break
+        if is_left_out:
+            parts += [html[end : tag.start()], " " if name in BLOCK_TAGS else ""]
+            end = tag.end()
+    return "".join([*parts, html[end:]])
 
 
 def _sheets(tree: LexborHTMLParser, sheet_of: Callable[[str], str]) -> Iterator[str]:
@@ -181,6 +225,31 @@ class _Page:
                 counters[:] = [counter for counter in counters if counter[0] != id_]
             if self.has_boxes:
                 self._set_in_rows(element)
+
+    def lift_deep(self) -> bool:
+        """Takes the elements that stand too deep to be drawn out from around what is in them; whether there are any."""
+        deep: list[tuple[LexborNode, bool]] = []
+        """And whether each has a line of its own."""
+        stack = [] if self.tree.root is None else [(self.tree.root, 0)]
+        while stack:
+            element, depth = stack.pop()
+            stack += [(child, depth + 1) for child in element.iter()]
+            if depth > DEEPEST_DRAWN:
+                inside = element.iter(include_text=True, skip_empty=True)
+                has_line = element.tag in BLOCK_TAGS and any(part.is_text_node for part in inside)
+                if element.tag in ("td", "th"):
+                    element.insert_before(" ")
+                deep.append((element, has_line or element.tag == "tr"))
+        # What is in an element is behind it.
+        for element, is_line in reversed(deep):
+            if element.mem_id in self.hidden:
+                element.decompose()
+            elif element.tag not in VOID_TAGS:
+                if is_line:
+                    element.insert_before(self.tree.create_node("br"))
+                    element.insert_after(self.tree.create_node("br"))
+                element.unwrap()
+        return bool(deep)
 
     def _write_look(self, element: LexborNode, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Writes what holds for an element into it. The custom properties that hold in it, of those around it."""
