@@ -141,3 +141,17 @@ def test_hidden_files_in_a_comic_are_no_pages_and_a_damaged_picture_is_named(san
     assert sandbox.probe(path, "a.cbz").units == 2
     _, damaged = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 2, "a.cbz"), options)
     assert damaged.error == "a.cbz: page 2 is no picture that can be read: get the whole file again"
+
+
+def test_what_a_class_strikes_out_in_a_chapter_is_left_out_and_counted(sandbox, put, options):
+    style = "@font-face{font-family:Bell;src:url(bell.ttf)}.gone{text-decoration:line-through}"
+    body = "<p class='price'>The bell weighs 310 kg.</p><p class='gone'>Or 250 kg.</p>"
+    page = f"<html xmlns='http://www.w3.org/1999/xhtml'><head><style>{style}</style></head><body>{body}</body></html>"
+    path = put("a.epub", epub({"a.xhtml": page}, {}))
+    assert sandbox.probe(path, "a.epub").notices[0] == "3 words that are struck out in it are left out"
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 1, "a.epub"), options)
+    assert unit.text.strip() == "The bell weighs 310 kg."
+    book, _ = readable_book(path, (595, 842), 11)
+    assert isinstance(book, bytes)
+    with zipfile.ZipFile(io.BytesIO(book)) as archived:
+        assert b"<style>@font-face{font-family:Bell;src:url(bell.ttf)}</style>" in archived.read("OEBPS/a.xhtml")

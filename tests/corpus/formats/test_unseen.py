@@ -245,6 +245,9 @@ SIDE_BY_SIDE = f"<table><tr {{row}}><td {{cell}}>{2 * f'<p>{SECRET}</p>'}<td {{c
             ),
         ),
         ("", f'<p style="position:absolute;left:-9999px">{SECRET}</p>'),
+        ("", f'<p style="position:absolute;left:-999em">{SECRET}</p>'),
+        ("", f'<p style="position:absolute;width:1px;height:1px;padding:0;overflow:hidden">{SECRET}</p>'),
+        ("", f'<p style="text-indent:100%;white-space:nowrap;overflow:hidden">{SECRET}</p>'),
         *(
             ("", f'<p style="{style}">{SECRET}</p>')
             for style in (
@@ -338,6 +341,9 @@ def test_small_and_faint_type_is_not_hidden(style: str) -> None:
         "height:0.5em; overflow:hidden",
         "height:0; overflow:visible",
         "height:0; padding-bottom:56%; overflow:hidden",
+        "height:1px",
+        "margin-left:-99em",
+        "text-indent:100%",
     ],
 )
 def test_what_has_a_height_or_is_not_clipped_is_not_hidden(style: str) -> None:

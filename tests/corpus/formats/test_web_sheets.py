@@ -68,6 +68,7 @@ def test_a_query_does_not_hold(query: str) -> None:
         (".a,.b{&:hover>i,.c &{x:1}}", ":is(.a,.b):hover>i{x:1}.c :is(.a,.b){x:1}"),
         (".a{@media print{.b{x:1}}> .c{@media screen{x:2}}}", ".a > .c{x:2}"),
         (f".a{{{'&,&{' * 30}x:1{'}' * 30}}}.b{{x:2}}", ".b{x:2}"),
+        ("@scope (.a){:scope{x:1}.b{x:2}}@scope (.a) to (.c){.b{x:3}}", ".a{x:1}.a .b{x:2}"),
         (".a{x:'}{';y:2}", ".a{x:'}{';y:2}"),
         ("@import url(a.css);.a{x:1}", ".a{x:1}"),
     ],

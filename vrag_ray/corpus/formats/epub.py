@@ -22,7 +22,7 @@ import pymupdf
 
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.symbol_fonts import with_written_signs
-from vrag_ray.corpus.formats.unseen import seen_page
+from vrag_ray.corpus.formats.unseen import SHEET, seen_page, without_struck
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.web_encoding import markup_in_utf8
 from vrag_ray.corpus.formats.web_formulas import with_written_formulas
@@ -142,12 +142,15 @@ def _rewritten(archive: zipfile.ZipFile, chapters: Sequence[str]) -> tuple[dict[
             page = markup_in_utf8(archive.read(name))[0].decode("utf-8", "replace")
         except DecodeError:
             continue
+        fonts = "".join(rule for sheet in SHEET.finditer(page) for rule in _LEFT_TO_MUPDF.findall(sheet[2]))
         page, left_out = with_written_styles(
             with_readings(html_of_xml(with_written_formulas(page))),
             partial(_sheet_at, sheets, dirname(name)),
             len(chapters),
         )
-        changed[name] = with_drawn_colours(seen_page(with_written_signs(page))).encode("utf-8", "replace")
+        page = page.replace("</head>", f"<style>{fonts}</style></head>", 1) if fonts else page
+        page = without_struck(seen_page(with_written_signs(page)), marks_only=True)
+        changed[name] = with_drawn_colours(page).encode("utf-8", "replace")
         notices += left_out
     return changed, list(dict.fromkeys(notices))
 

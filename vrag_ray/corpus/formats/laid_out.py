@@ -31,6 +31,7 @@ from vrag_ray.corpus.formats.svg import plain_drawing
 from vrag_ray.corpus.formats.symbol_fonts import with_written_signs
 from vrag_ray.corpus.formats.unseen import (
     SHEET,
+    STRUCK_CLASS,
     STRUCK_TAGS,
     TAG,
     seen_drawing,
@@ -82,7 +83,10 @@ _TABLES = {Format.FB2: "td,th{padding:1px 12px;border:1px solid #bbb}"}
 """Web pages state how their cells are parted, or ``with_drawn_tables`` does."""
 _STRUCK = (*sorted(STRUCK_TAGS), "strikethrough")
 """The last is the name that it has in FB2."""
-_UNSTRUCK = f"{','.join(_STRUCK)}{{display:none}}"
+_UNSTRUCK = (
+    f"{','.join((*_STRUCK, f'.{STRUCK_CLASS}'))}{{display:none}}"
+    f"td.{STRUCK_CLASS},th.{STRUCK_CLASS}{{display:table-cell;visibility:hidden}}"
+)
 _BROKEN = "*{overflow-wrap:break-word} td *,th *{overflow-wrap:normal}"
 _ON_A_LINE = f"td{{white-space:nowrap}}td.{LONG},td.{HEAD}{{white-space:normal}}"
 _LEAST_LONG = f"td.{LONG}{{width:240px}}"
@@ -93,7 +97,7 @@ _UNYIELDING = (
     (re.compile(r"(width\s*:\s*)\d{3,}(?:\.\d+)?\s*%", re.IGNORECASE), r"\1auto"),
 )
 """What keeps lines of a web page from ending where the page does, and what does not."""
-_STRUCK_TAG = re.compile(rf"<(?:{'|'.join(_STRUCK)})[\s>]".encode(), re.IGNORECASE)
+_STRUCK_TAG = re.compile(rf"<(?:{'|'.join(_STRUCK)})[\s>]|class=\"{STRUCK_CLASS}\"".encode(), re.IGNORECASE)
 _PREVIEWS = "TablePreview"
 """Pictures of tables that stand in the file as tables too."""
 

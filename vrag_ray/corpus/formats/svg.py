@@ -88,8 +88,8 @@ def _rewrite(
             # What an editor stores for itself.
             continue
         if _name(child) == "switch":
-            _choose(child)
-        inner = _as_text(child, child) if _name(child) == "foreignObject" else child
+            _choose(child, styles)
+        inner = _as_text(child, child, styles) if _name(child) == "foreignObject" else child
         hidden += _rewrite(inner, styles, paths, is_gone=is_gone, is_invisible=is_invisible)
         if element.tag in _WITH_WORDS and is_hidden:
             hidden += len((inner.tail or "").split())
@@ -122,7 +122,7 @@ def _target(element: ElementTree.Element) -> str:
     return (element.get("href") or element.get("xlink:href") or "").removeprefix("#")
 
 
-def _choose(switch: ElementTree.Element) -> None:
+def _choose(switch: ElementTree.Element, styles: Mapping[str, str]) -> None:
     """Makes a group of a switch, with the child that a browser shows: the first that needs no extension, and is for any
     language where there is one. The next one has the place of HTML, whose own place is stated in HTML."""
     able = [child for child in switch if _is_drawn(child) and not child.get("requiredExtensions")]
@@ -131,13 +131,17 @@ def _choose(switch: ElementTree.Element) -> None:
     switch[:] = [] if shown is None else [shown]
     if shown is not None and _name(shown) == "foreignObject":
         place = next((child for child in able if _name(child) in ("text", "image")), shown)
-        switch[:] = [_as_text(shown, place)]
+        switch[:] = [_as_text(shown, place, styles)]
 
 
-def _as_text(foreign: ElementTree.Element, place: ElementTree.Element) -> ElementTree.Element:
+def _as_text(
+    foreign: ElementTree.Element, place: ElementTree.Element, styles: Mapping[str, str]
+) -> ElementTree.Element:
     """The words of HTML in a drawing as a text of as many lines, at the place of an element that stands for it."""
     for inner in foreign.iter():
         inner.tag = _name(inner)
+        if style := styles.get(inner.get(_NUMBERED, "")):
+            inner.set("style", style)
     markup = ElementTree.tostring(foreign, encoding="unicode", method="html")
     lengths = {name: float(value) for name, value in reversed(_LENGTH_IN_STYLE.findall(markup)) if float(value)}
     size = lengths.get("font-size", _TYPE_SIZE)

@@ -51,7 +51,7 @@ _NOTHING = re.compile(
     rf"""display\s*:\s*none
     | content-visibility\s*:\s*hidden
     | clip\s*:\s*rect\(\s*[01](?:px)?[,\s]+[01](?:px)?[,\s]+[01](?:px)?[,\s]+[01](?:px)?\s*\)
-    | (?:left|top|right|text-indent|margin-left)\s*:\s*-\d{{4,}}(?:px|pt)
+    | (?:left|top|right|text-indent|margin-left)\s*:\s*-(?:\d{{4,}}(?:px|pt)|\d{{3,}}(?:r?em|ex|ch|vw))
     | clip-path\s*:\s*(?:
         circle\(\s*{_NOUGHT}\s*(?:at\b|\)) | ellipse\(\s*{_NOUGHT}\s
         | polygon\((?:\s*{_NOUGHT}\s+{_NOUGHT}\s*,)*\s*{_NOUGHT}\s+{_NOUGHT}\s*\)
@@ -95,18 +95,22 @@ _NO_SIZE = re.compile(
 )
 _NO_SIZE_AS_DRAWN = "font-size:0px"
 """MuPDF takes no other nought."""
-_FLAT = re.compile(r"(?:^|[;\s])(?:max-)?height\s*:\s*0*\.?0+(?:px|pt|em|rem|%|vh)?\s*(?:!|;|$)", re.IGNORECASE)
+_FLAT = re.compile(r"(?:^|[;\s])(?:max-)?height\s*:\s*(?:0*\.?0+(?:px|pt|em|rem|%|vh)?|1px)\s*(?:!|;|$)", re.IGNORECASE)
 _CLIPS = re.compile(r"(?:^|[;\s])overflow(?:-y)?\s*:\s*(?:hidden|clip)\b", re.IGNORECASE)
 """What stands out of an element of no height is seen without this, and in its padding, as videos do."""
+_PADDED = re.compile(r"(?:^|[;\s])padding[\w-]*\s*:\s*(?!0(?:px)?\s*(?:!|;|$))", re.IGNORECASE)
+_INDENTED = re.compile(r"(?:^|[;\s])text-indent\s*:\s*[1-9]\d\d%", re.IGNORECASE)
 _OPEN = re.compile(r"\sopen(?=[\s=]|$)", re.IGNORECASE)
 _LINE_THROUGH = re.compile(r"text-decoration(?:-line)?\s*:[^;{}]*\bline-through", re.IGNORECASE)
 _NO_LINE = re.compile(r"text-decoration(?:-line)?\s*:\s*none", re.IGNORECASE)
 REPLACED_TAGS = frozenset(("audio", "canvas", "datalist", "meter", "progress", "video"))
 """Elements in place of whose words a browser draws something else."""
 STRUCK_TAGS = frozenset(("del", "s", "strike"))
+STRUCK_CLASS = "struck-out"
 _CELLS = frozenset(("td", "th"))
 TAG = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s+[^\s=>/<]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]+))?)*)\s*(/?)>")
 STYLE_VALUE = re.compile(r"\bstyle\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
+_CLASS = re.compile(r"\bclass\s*=\s*(?:\"[^\"]*\"|'[^']*')", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 UNSEEN_ATTRIBUTES = frozenset(("hidden", "popover"))
 """A popover is closed until a script or a button opens it."""
@@ -122,7 +126,8 @@ def hides(style: str) -> bool:
         _NOTHING.search(style)
         or ((_NO_OPACITY.search(style) or _NO_AREA.search(style)) and not _FADES_IN.search(style))
         or ((inset := _INSET.search(style)) is not None and _cuts_off_all(inset[1]))
-        or (_FLAT.search(style) and _CLIPS.search(style) and "padding" not in style)
+        or (_FLAT.search(style) and _CLIPS.search(style) and not _PADDED.search(style))
+        or (_INDENTED.search(style) and _CLIPS.search(style) and "nowrap" in style)
     )
 
 
@@ -180,9 +185,9 @@ def strikes(style: str) -> bool:
     return _LINE_THROUGH.search(style) is not None
 
 
-def without_struck(html: str) -> str:
-    """The web page ``html``, whose styles stand in its elements, changed so that what is struck out on it is not shown;
-    ``html`` itself where nothing is.
+def without_struck(html: str, *, marks_only: bool = False) -> str:
+    """The web page ``html``, whose styles stand in its elements, changed so that what is struck out on it is not shown,
+    or has the class ``STRUCK_CLASS``; ``html`` itself where nothing is.
 
     A cell of a table stays, and is empty: without it the cells behind it would stand below other heads.
     """
@@ -192,8 +197,11 @@ def without_struck(html: str) -> str:
         stated = (style[1] or style[2] or "") if style is not None else ""
         if not strikes(stated) and (name not in STRUCK_TAGS or _NO_LINE.search(stated)):
             return match[0]
+        attributes = STYLE_VALUE.sub("", match[2])
+        if marks_only:
+            return f'<{match[1]} class="{STRUCK_CLASS}"{_CLASS.sub("", attributes)}{match[3]}>'
         look = "display:table-cell;visibility:hidden" if name in _CELLS else "display:none"
-        return f'<{match[1]} style="{look}"{STYLE_VALUE.sub("", match[2])}{match[3]}>'
+        return f'<{match[1]} style="{look}"{attributes}{match[3]}>'
 
     return TAG.sub(unstruck_tag, html)
 

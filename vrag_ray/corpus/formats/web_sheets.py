@@ -21,6 +21,8 @@ _BRACE = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|[{}]", re.DOTAL
 """And strings, in which braces are letters."""
 _AT_RULE = re.compile(r"\s*@([\w-]+)(.*)", re.DOTALL)
 _LAYERS = re.compile(r"@layer\b([^{};]*);", re.IGNORECASE)
+_SCOPE = re.compile(r"@scope\s*\(((?:[^()]|\([^()]*\))*)\)\s*(?=\{)", re.IGNORECASE)
+"""One without a lower end is a nested rule."""
 _NOT = re.compile(r"[\s(]*not\b")
 _OF_ONE_MAKER = re.compile(r"-(?:moz|ms|apple|o)-|-webkit-(?:touch-callout|overflow-scrolling|hyphens)\b")
 _QUERY = re.compile(r"\s*(?:(not|only)\s+)?(?:([a-z-]+)\b)?(.*)", re.IGNORECASE | re.DOTALL)
@@ -104,7 +106,7 @@ class _Layer:
 def rules_for_screen(sheet: str) -> tuple[Rule, ...]:
     """The rules of ``sheet`` that hold on the screen of a desktop, by their layers: those in none, which overrule the
     others, are the last. The chapters of a book have one sheet."""
-    sheet = _COMMENT.sub("", sheet)
+    sheet = _SCOPE.sub(r"\1", _COMMENT.sub("", sheet))
     whole = here = _Layer()
     selectors: str | None = ""
     """Of the rule around a place, "" outside of rules; None where a condition around it does not hold."""
@@ -148,7 +150,7 @@ def _nested(selectors: str, around: str) -> str | None:
     outer = f":is({around})" if "," in around else around
     if len(selectors) + len(outer) * (selectors.count("&") + selectors.count(",") + 1) > _MOST_OF_SELECTORS:
         return None
-    inner = (part.strip() for part in _SELECTOR.findall(selectors))
+    inner = (part.strip().replace(":scope", "&") for part in _SELECTOR.findall(selectors))
     return ",".join(part.replace("&", outer) if "&" in part else f"{outer} {part}" for part in inner)
 
 
