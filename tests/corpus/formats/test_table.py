@@ -162,3 +162,44 @@ def test_each_row_is_named_by_the_header_of_its_own_table(sandbox, put, options,
     for unit in units:
         page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_="table")
         assert page.text == unit.text
+
+
+def shown(sandbox, put, options, name: str, text: str) -> list[str]:
+    (unit,) = decoded(sandbox, put(name, text.encode()), WorkItem("d", DocumentKind.TEXT, 0, 1, name), options)
+    return unit.text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rows"),
+    [
+        (
+            "dump.csv",
+            'crane,remark,tonnes\nOdin,"the \\"old\\" one, by the quay",73\nFreya,"\\"new\\"",41\n',
+            ['crane: Odin, remark: the "old" one, by the quay, tonnes: 73', 'crane: Freya, remark: "new", tonnes: 41'],
+        ),
+        (
+            "parts.tsv",
+            'part\tsize\tprice\nbend\t"elbow\t9.90\ncap\t4" iron\t6.20\nring\t"steel, 2"""\t1.10\n',
+            [
+                "part: bend, size: \u2033elbow, price: 9.90",
+                "part: cap, size: 4\u2033 iron, price: 6.20",
+                'part: ring, size: steel, 2", price: 1.10',
+            ],
+        ),
+        (
+            "depots.csv",
+            'id,name,zip\n="00123",North,="04109"\n"=""00124""",West,="01067"\n',
+            ["id: 00123, name: North, zip: 04109", "id: 00124, name: West, zip: 01067"],
+        ),
+    ],
+)
+def test_quotes_that_programs_write_otherwise_part_no_cells(sandbox, put, options, name, text, rows):
+    assert shown(sandbox, put, options, name, text)[1:] == rows
+
+
+def test_labels_and_values_of_several_kinds_have_no_header(sandbox, put, options):
+    rows = ["Station,Bergsund", "Height,112 m", "Keeper,Lisa Moen", "Built,1987"]
+    assert shown(sandbox, put, options, "a.csv", "\n".join(rows)) == [row.replace(",", ": ") for row in rows]
+    assert shown(sandbox, put, options, "b.csv", "crane,tonnes\nOdin,73\nFreya,n/a\nBalder,none\nThor,88")[1] == (
+        "crane: Odin, tonnes: 73"
+    )

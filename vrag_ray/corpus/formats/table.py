@@ -32,10 +32,14 @@ REGULAR = 0.6
 LEAST_BELOW, REGULAR_BELOW = 3, 0.9
 """Rows from the header on, and the share of them that have as many cells as most, from which on a table may stand below
 lines that say what it is about, as in statements of banks and files of gauges."""
-
+MOST_LABELS, LEAST_OF_A_KIND = 40, 2
+"""Rows of a list of labels and values, and values that begin with a figure, or have none, in it."""
+_ESCAPED_QUOTE = re.compile(r"(?<=[ \w])\\\"(?=\w)")
+"""In a cell, as databases write it; others write two quotes."""
 _QUOTED = re.compile(r'"[^"]*"')
 _STATED_DELIMITER = re.compile(r"\ufeff?\"?sep=.\"?[ \t]*(?=\r?\n)", re.IGNORECASE)
 """The first line of what Excel wrote: no row of the table."""
+_DIGIT, _NUMBER_FIRST = re.compile(r"\d"), re.compile(r"[^\w\s]*\d")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _DIVIDED = re.compile(r"\S*[-\u2010\u00ad]\s*\n\s*\S*")
 _NO_VALUE = re.compile(r"(?:n\.?/?a\.?|nan|none|null|[-\u2013\u2014?.]+)", re.IGNORECASE)
@@ -53,11 +57,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a table is written. ``header`` names its columns, ``body`` is the number of the row after it (from 0)."""
+    """How a table is written. ``header`` names its columns, ``body`` is the number of the row after it (from 0). In a
+    list of labels each row has a name and its value."""
 
     delimiter: str
     header: tuple[str, ...]
     body: int
+    is_list: bool = False
 
 
 class TableSource(SpanSource):
@@ -67,6 +73,8 @@ class TableSource(SpanSource):
         super().__init__(opening, "a table in a text file")
         decoded = decode_text(opening.path.read_bytes())
         text = _STATED_DELIMITER.sub(lambda line: " " * len(line[0]), decoded.text, count=1)
+        if _ESCAPED_QUOTE.search(text):
+            text = text.replace('\\"', '""')
         self._text, self._notice = _with_line_feeds(text), decoded.notice
         self._dialect = dialect_of(self._text)
         self._tables: list[tuple[int, Dialect]] = []
@@ -97,7 +105,7 @@ class TableSource(SpanSource):
         first = dialect.body if start == begin else 0
         lines = [" ".join(filter(None, map(str.strip, cells))) for cells in rows[:first]]
         header = tuple(map(self._whole, dialect.header))
-        lines += [labelled(cells, header) for cells in rows[first:]]
+        lines += [labelled(cells[1:], cells) if dialect.is_list else labelled(cells, header) for cells in rows[first:]]
         return clean("\n".join(filter(None, lines)))
 
     def _whole(self, cell: str) -> str:
@@ -150,11 +158,19 @@ def rows_of(text: str, delimiter: str) -> Iterator[Row]:
     ends: list[int] = []
 
     def lines() -> Iterator[str]:
-        place = 0
+        place, is_within = 0, False
         while place < len(text):
             end = text.find("\n", place) + 1 or len(text)
             ends.append(end)
-            yield text[place:end]
+            line = text[place:end]
+            if line.count('"') % 2 and delimiter != ",":
+                below = text.count(delimiter, end, text.find("\n", end) + 1 or len(text))
+                if not is_within and below and below == line.count(delimiter):
+                    # An inch: a cell that goes on holds no whole row, and may hold commas.
+                    line = line.replace('"', "\u2033")
+                else:
+                    is_within = not is_within
+            yield line
             place = end
 
     reader = csv.reader(lines(), delimiter=delimiter)
@@ -164,10 +180,15 @@ def rows_of(text: str, delimiter: str) -> Iterator[Row]:
             end = ends[-1]
             ends.clear()
             if any(cell.strip() for cell in cells):
-                yield Row(start, end, tuple(cells))
+                yield Row(start, end, tuple(map(_without_formula, cells)))
             start = end
     except csv.Error as error:
         raise DecodeError(f"has a row that cannot be parsed, from character {start} on: correct it") from error
+
+
+def _without_formula(cell: str) -> str:
+    """The text of ``="00123"``, as programs write what Excel would take for a number."""
+    return cell[2:-1] if cell.startswith('="') and cell.endswith('"') else cell
 
 
 def rows_of_tables(text: str, first: Dialect) -> Iterator[tuple[int, Row, Dialect]]:
@@ -243,6 +264,8 @@ def dialect_of(text: str) -> Dialect | None:
     if best is None:
         return None
     _, width, delimiter, rows = best
+    if width == 2 and _are_labels(rows):
+        return Dialect(delimiter, (), 0, is_list=True)
     for number, row in enumerate(rows[: len(rows) - 1]):
         names = tuple("\n".join(" ".join(line.split()) for line in clean(cell).splitlines()) for cell in row.cells)
         if len(names) >= width and _may_name(names, rows[number + 1].cells, width):
@@ -254,6 +277,16 @@ def dialect_of(text: str) -> Dialect | None:
                 return Dialect(delimiter, (), number)
             return Dialect(delimiter, names, number + 1)
     return Dialect(delimiter, (), 0)
+
+
+def _are_labels(rows: Sequence[Row]) -> bool:
+    """Whether a short table has a label and a value in each row, since its values are of several kinds."""
+    pairs = [row.cells for row in rows if len(row.cells) == 2]
+    labels = {label for label, _ in pairs if label.strip() and not _DIGIT.search(label)}
+    values = [value for _, value in pairs if value.strip() and not _NO_VALUE.fullmatch(value.strip())]
+    figures = sum(_NUMBER_FIRST.match(value) is not None for value in values)
+    words = sum(_DIGIT.search(value) is None for value in values)
+    return len(labels) == len(rows) <= MOST_LABELS and min(figures, words) >= LEAST_OF_A_KIND
 
 
 def _regularity(widths: Sequence[int]) -> tuple[int, float]:
