@@ -180,6 +180,22 @@ def test_each_object_of_json_is_a_record_however_it_is_printed(sandbox, put, opt
         ),
         (["calm", "wind", 3], ["calm; wind; 3"]),
         ([["ship", "berth"], ["Vega", 4]], ["ship; berth", "Vega; 4"]),
+        (
+            {"hourly": {"time": ["06:00", "07:00", "08:00"], "wind": [4, None, 7.5]}, "site": "Ness"},
+            ["site: Ness", "hourly time: 06:00, wind: 4", "hourly time: 07:00", "hourly time: 08:00, wind: 7.5"],
+        ),
+        (
+            {"crane": {"0": "Odin", "1": "Alma", "2": "Thor"}, "tonnes": {"0": 73, "1": 41, "2": 58}},
+            ["crane: Odin, tonnes: 73", "crane: Alma, tonnes: 41", "crane: Thor, tonnes: 58"],
+        ),
+        (
+            {"columns": ["crane", "tonnes"], "index": [0, 1], "data": [["Odin", 73], ["Alma", None]]},
+            ["crane: Odin, tonnes: 73", "crane: Alma"],
+        ),
+        ({"columns": ["lift"], "index": ["Odin", "Alma"], "data": [[73], [41]]}, ["Odin, lift: 73", "Alma, lift: 41"]),
+        ({"title": "Lifts", "columns": ["lift"], "data": [[73]]}, ["title: Lifts, columns: lift, data: 73"]),
+        ({"tags": ["a", "b", "c"], "authors": ["Lie", "Moe", "Dahl"]}, ["tags: a; b; c, authors: Lie; Moe; Dahl"]),
+        ({"size": [3, 4, 5], "names": ["a", "b"]}, ["size: 3; 4; 5, names: a; b"]),
         ([{"on": True, "size": 2.50, "none": None, "empty": {}}, {}, []], ["on: true, size: 2.5"]),
     ],
 )

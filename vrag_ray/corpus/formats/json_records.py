@@ -22,6 +22,9 @@ Json: TypeAlias = "str | list[Json] | dict[str, Json]"
 Pairs: TypeAlias = Sequence[tuple[str, str]]
 
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str)
+LEAST_ROWS = 3
+"""Of lists of one length that are columns of a table."""
+_FIGURE = re.compile(r"-?\d[\d.eE+-]*")
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _OF_SCHEMA = "{http://www.w3.org/2001/XMLSchema-instance}"
 _MARKUP = re.compile(
@@ -116,6 +119,14 @@ def _lines(text: str, at: int, value: Value, path: str, above: Pairs) -> Iterato
     ``path`` is made of the keys that lead to the value from the last record that has a name, and ``above`` has the
     names of these records.
     """
+    if (table := _table_of(value)) is not None:
+        first, names, rows = table
+        begin = next(place for name, place, _ in _members(text, at) if name == first)
+        for (_, place, _), row in zip(_members(text, begin), rows, strict=True):
+            pairs = [pair for name, cell in zip(names, row, strict=True) for pair in _pairs(name, cell)]
+            if pairs:
+                yield place, _line(path, above, pairs)
+        return
     has_rows = isinstance(value, list) and any(isinstance(element, list) for element in value)
     if _is_flat(value) and not has_rows:
         pairs = _pairs("", value)
@@ -142,6 +153,42 @@ def _lines(text: str, at: int, value: Value, path: str, above: Pairs) -> Iterato
             yield from _lines(text, place, member, f"{path} {name}".strip(), above)
 
 
+def _table_of(value: Value) -> tuple[str, list[str], list[list[Value]]] | None:
+    """Of an object that is a table, the name of the member in which its rows begin, the heads, and the rows; None of
+    any other. It has a list of heads and one of rows, or columns side by side.
+
+    Lists of one length are columns where there are figures alone in one of them.
+    """
+    if not isinstance(value, tuple) or len(value) < 2:
+        return None
+    parts = dict(value)
+    heads, data, index = parts.get("columns"), parts.get("data"), parts.get("index")
+    if isinstance(heads, list) and isinstance(data, list) and {"columns", "data", "index"}.issuperset(parts):
+        names = [name for name in heads if isinstance(name, str)]
+        rows = [row for row in data if isinstance(row, list) and len(row) == len(heads)]
+        if isinstance(index, list) and len(index) == len(rows) and index != list(map(str, range(len(rows)))):
+            names, rows = ["", *names], [[label, *row] for label, row in zip(index, rows, strict=True)]
+        return ("data", names, rows) if len(names) >= len(heads) and len(rows) == len(data) else None
+    columns = [_column(member) for _, member in value]
+    is_table = len(columns[0]) >= LEAST_ROWS and len(set(map(len, columns))) == 1
+    if not is_table or not any(all(_is_figure(cell) for cell in column if cell) for column in columns):
+        return None
+    return value[0][0], [name for name, _ in value], [list(row) for row in zip(*columns, strict=True)]
+
+
+def _column(value: Value) -> Sequence[Value]:
+    """The values of a list without lists and objects, or of an object whose keys count from 0."""
+    if isinstance(value, tuple):
+        is_numbered = [name for name, _ in value] == list(map(str, range(len(value))))
+        value = [member for _, member in value] if is_numbered else None
+    is_column = isinstance(value, list) and not any(isinstance(element, list | tuple) for element in value)
+    return value if isinstance(value, list) and is_column else ()
+
+
+def _is_figure(value: Value) -> bool:
+    return isinstance(value, str) and _FIGURE.fullmatch(value) is not None
+
+
 def _members(text: str, at: int) -> Iterator[tuple[str, int, Value]]:
     """The name, the place and the value of each member of the object, or element of the list, that begins at ``at``."""
     is_object = text[at] == "{"
@@ -165,7 +212,9 @@ def _is_flat(value: Value) -> bool:
         return not any(isinstance(element, tuple) or not _is_flat(element) for element in value)
     if isinstance(value, tuple):
         names = [name for _, member in value if isinstance(member, tuple) for name in dict(member)]
-        return len(names) == len(set(names)) and all(_is_flat(member) for _, member in value)
+        return (
+            _table_of(value) is None and len(names) == len(set(names)) and all(_is_flat(member) for _, member in value)
+        )
     return True
 
 
