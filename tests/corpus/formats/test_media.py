@@ -434,9 +434,10 @@ def test_lines_that_roll_up_are_read_once_and_without_the_times_of_their_words(t
         ("[Events]\nDialogue: 0,0:01:02.50,0:01:03.00,,,0,0,0,,{\\an8}At nine", "[0:01:02] At nine"),
         ("[ti:Song]\n[00:01.00]The ferry sails", "[0:00:01] The ferry sails"),
         ("<SAMI><SYNC Start=1000><P>Pump<SYNC Start=2000></SAMI>", "[0:00:01] Pump"),
+        ("<tt><body><p begin='1s' end='2s'>Pump<br/>2</p></body></tt>", "[0:00:01] Pump 2"),
         ("Welcome aboard", ""),
     ],
-    ids=["rolling", "voices", "SBV", "turns", "ASS", "lyrics", "SAMI", "none"],
+    ids=["rolling", "voices", "SBV", "turns", "ASS", "lyrics", "SAMI", "TTML", "none"],
 )
 def test_captions_without_their_film_are_read_as_speech(text: str, shown: str) -> None:
     assert transcript(text) == shown
@@ -453,6 +454,11 @@ SAMI = """<SAMI><BODY>
 <SYNC Start=4000><P Class=ENCC>&nbsp;
 <SYNC Start="5000"><P Class=ENCC>It stands.
 </BODY></SAMI>"""
+TIMED_TEXT = """<?xml version="1.0" encoding="UTF-8"?>
+<tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter" ttp:frameRate="25"><body><div>
+<p begin="00:00:01.000" end="00:00:04:00">The <span>pump</span> is<br/>40
+  metres deep</p><p begin="5s" dur="2500ms">It stands.</p><p begin="00:00:08:05"/>
+<p begin="00:00:09:05">Off</p></div></body></tt>"""
 LYRICS = "[offset:+500]\n[00:01.00]<00:01.00>The <00:01.40>heather blooms\n[00:05.00][01:12.00]Refrain\n[00:09.50]\n"
 
 
@@ -460,6 +466,7 @@ LYRICS = "[offset:+500]\n[00:01.00]<00:01.00>The <00:01.40>heather blooms\n[00:0
     ("name", "text", "expected"),
     [
         ("a.smi", SAMI, [(1, 4, "The pump is 40 metres"), (1, 11, "deep"), (5, 15, "It stands.")]),
+        ("a.ttml", TIMED_TEXT, [(1, 4, "The pump is 40 metres deep"), (5, 7.5, "It stands."), (9.2, 19.2, "Off")]),
         ("a.lrc", LYRICS, [(0.5, 4.5, "The heather blooms"), (4.5, 9, "Refrain"), (71.5, 81.5, "Refrain")]),
     ],
 )

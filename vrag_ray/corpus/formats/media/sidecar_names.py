@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 _MARK = r"[A-Za-z][A-Za-z_-]{0,11}|[A-Za-z]{2,3}[-_](?:[A-Za-z]{4}[-_])?(?:[A-Za-z]{2}|\d{3})"
-_MARKS = re.compile(rf"(?:\.(?:{_MARK}))*\.[A-Za-z]{{3}}")
+_MARKS = re.compile(rf"(?:\.(?:{_MARK}))*\.[A-Za-z]{{3,4}}")
 """What follows the name of the film: language and purpose (``.en.forced``), and the suffix."""
 _BEHIND = re.compile(r"(?:[_ -]{1,3}[(\[]?|[(\[])([A-Za-z]+)((?:[-_][A-Za-z0-9]{2,8})?)[)\]]?(?=\.)")
 """A language that no dot parts from the name."""

@@ -1,14 +1,16 @@
 """Captions: the tracks inside a media file (mov_text, SubRip, ASS, WebVTT), and files beside it or without it (.srt,
-.vtt, .sbv, .ass, .lrc, .smi)."""
+.vtt, .sbv, .ass, .lrc, .smi, .ttml)."""
 
 from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.media.clock import clock_origin, open_container
@@ -43,6 +45,8 @@ _COMMA = re.compile(r"^(\d+:\d\d:\d\d\.\d{3}),(?=\d+:\d\d:\d\d\.\d{3}\s*$)", re.
 """In place of an arrow, in the SBV of YouTube."""
 _NUMBER = re.compile(r"\s*\d+\s*")
 _CLOCK = re.compile(rf"\s*{_TIME}\s*")
+_CLOCK_OF_FRAMES = re.compile(r"\s*(\d{1,4}):(\d\d):(\d\d(?:\.\d{1,9})?)(?::(\d{1,3}))?\s*")
+_SPAN = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)(h|ms|m|s|f|t)\s*")
 _SECTION = re.compile(r"\s*\[(.*)\]\s*")
 _STAMP = re.compile(r"\[(\d{1,4}):(\d{1,2}(?:[.:]\d{1,3})?)\]")
 _STAMPS = re.compile(rf"\s*(?:{_STAMP.pattern}\s*)+")
@@ -60,6 +64,8 @@ LONGEST_PAUSE = 4.0
 """Seconds of silence within a paragraph of a transcript."""
 PARAGRAPH_WORDS = 60
 """From which on the end of a sentence ends a paragraph of a transcript."""
+FRAMES_A_SECOND = 30.0
+"""Of TTML that states none."""
 LAST_SECONDS = 10.0
 """How long a caption stays that nothing follows, in kinds that state no ends."""
 _FIELDS: tuple[str, ...] = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
@@ -114,6 +120,7 @@ def read_sidecar(path: Path, name: str, film: str) -> Track:
     except DecodeError as error:
         raise DecodeError(f"the subtitles {name}: the file {error}") from error
     readers = {".ass": _ass_cues, ".ssa": _ass_cues, ".lrc": _lyrics, ".smi": _sami_cues}
+    readers |= dict.fromkeys((".ttml", ".dfxp"), _timed_text)
     cues = readers.get(PurePath(name).suffix.lower(), _arrow_cues)(_with_line_feeds(decoded.text))
     if not cues:
         raise DecodeError(f"the subtitles {name} have no caption with a time: save them as SRT, VTT or ASS")
@@ -125,7 +132,9 @@ def transcript(text: str) -> str:
     """The words of a file of captions that is read without its film, whatever its kind: paragraphs of whole sentences,
     each behind the time at which it begins, and who speaks; "" where no caption has a time."""
     lines = _with_line_feeds(text)
-    captions = next(filter(None, (read(lines) for read in (_arrow_cues, _ass_cues, _sami_cues, _lyrics))), [])
+    captions = next(
+        filter(None, (read(lines) for read in (_arrow_cues, _ass_cues, _sami_cues, _timed_text, _lyrics))), []
+    )
     paragraphs: list[str] = []
     speaker, count, before = "", 0, 0.0
     for cue in _unrolled(captions[:MOST_CUES]):
@@ -288,6 +297,39 @@ def _sami_cues(text: str) -> list[_Caption]:
             shown = _LINE_BREAK.sub("\n", " ".join(paragraph.split()))
             timed.setdefault((of_class or "").lower(), []).append((int(milliseconds) / 1000, shown))
     return [caption for of_class in timed.values() for caption in _until_next(of_class)]
+
+
+def _timed_text(text: str) -> list[_Caption]:
+    """TTML, also called DFXP: XML whose paragraphs have a begin, and an end or a duration."""
+    try:
+        root = ElementTree.fromstring(text)  # noqa: S314  in the sandbox, and expat bounds what entities become
+    except ElementTree.ParseError:
+        return []
+    rates = {key.rpartition("}")[2]: float(value) for key, value in root.items() if value.isdecimal()}
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "t": 1 / (rates.get("tickRate") or 1.0)}
+    units["f"] = 1 / (rates.get("frameRate") or FRAMES_A_SECOND)
+    cues: list[_Caption] = []
+    for paragraph in root.iter():
+        start, end, lasts = (_offset(paragraph.get(name, ""), units) for name in ("begin", "end", "dur"))
+        if paragraph.tag.rpartition("}")[2] != "p" or start is None:
+            continue
+        for line_break in paragraph.iter():
+            if line_break.tag.rpartition("}")[2] == "br":
+                line_break.text = "\n"
+        lines = _plain("\n".join(" ".join(line.split()) for line in "".join(paragraph.itertext()).split("\n")))
+        end = end if end is not None else start + (LAST_SECONDS if lasts is None else lasts)
+        if lines and end > 0:
+            cues.append(_Caption(start, end, lines))
+    return cues
+
+
+def _offset(stated: str, units: Mapping[str, float]) -> float | None:
+    """Seconds of ``00:01:02.5``, of ``00:01:02:12`` with frames, or of ``62.5s``; None of what is no time."""
+    if (clock := _CLOCK_OF_FRAMES.fullmatch(stated)) is not None:
+        hours, minutes, seconds, frames = clock.groups()
+        return int(hours) * 3600 + int(minutes) * 60 + float(seconds) + int(frames or 0) * units["f"]
+    span = _SPAN.fullmatch(stated)
+    return float(span[1]) * units[span[2]] if span is not None else None
 
 
 def _until_next(timed: list[tuple[float, str]]) -> list[_Caption]:
