@@ -34,7 +34,11 @@ class Format(StrEnum):
     SOUND = "sound recording"
     TEXT = "text"
     MARKDOWN = "Markdown"
-    """A text by its content, and of that format by its name alone."""
+    """A text by its content, and of that format by its name alone, as the next four."""
+    ASCIIDOC = "AsciiDoc"
+    RST = "reStructuredText"
+    TEX = "TeX"
+    ORG = "Org"
     NOTEBOOK = "Jupyter notebook"
     """JSON by its content, and of that format by its name alone."""
     JSON = "JSON"
@@ -112,7 +116,7 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.JSON_LINES: ".jsonl .ndjson",
     Format.XML: ".xml .kml .gpx .rss .atom .opml .xlf .xliff .tmx .plist",
     Format.CALENDAR: ".ics .ical .vcs .vcf .vcard",
-    Format.SUBTITLES: ".srt .vtt .sbv .ass .ssa .lrc .smi",
+    Format.SUBTITLES: ".srt .vtt .sbv .ass .ssa .lrc .smi .ttml .dfxp",
     Format.TABLE: ".csv .tsv .tab .psv",
     Format.MAIL: ".eml .emlx .mbox .mht .mhtml",
     Format.MSG: ".msg",

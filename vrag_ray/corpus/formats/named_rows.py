@@ -31,6 +31,8 @@ _FIGURE = re.compile(r"[^\w\s]{0,3}\d[\d.,:/]*[^\w\s]{0,3}")
 _PROSE_WORD = re.compile(r"[\"'“‘(]*[^\W\d_]+(?:[-'’][^\W\d_]+)*[.,;:!?)\"'”’-]*")  # noqa: RUF001
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _BAR = re.compile(r"(?<!\\)\|")
+_DRAWN: dict[int, int | str] = {**dict.fromkeys(range(0x250C, 0x2570), "+"), **str.maketrans("│┃║─━═", "|||--=")}
+"""Lines of tables that programs draw in a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ def labelled(cells: Sequence[str], header: Sequence[str]) -> str:
 def text_tables(text: str) -> list[NamedRow]:
     """The lines of the tables of ``text``, in order: what stands over and under a rule, and columns of figures."""
     tables: list[NamedRow] = []
+    text = text.translate(_DRAWN)
     for rule in _RULE.finditer(text):
         start = text.rfind("\n", 0, max(0, rule.start() - 1)) + 1
         head = text[start : max(start, rule.start() - 1)]
@@ -82,10 +85,10 @@ def text_tables(text: str) -> list[NamedRow]:
                 NamedRow(at, min(stop + 1, end), "")
                 if _BORDER.fullmatch(line)
                 else NamedRow(at, stop, labelled(_cells(line, gap), header))
-                for at, stop, line in _lines(text, rule.end() + 1, end)
+                for at, stop, line in lines_in(text, rule.end() + 1, end)
             )
     aligned: list[NamedRow] = []
-    for has_gap, run in groupby(_lines(text, 0, len(text)), key=lambda line: bool(_GAP_INSIDE.search(line[2]))):
+    for has_gap, run in groupby(lines_in(text, 0, len(text)), key=lambda line: bool(_GAP_INSIDE.search(line[2]))):
         lines = list(run) if has_gap else []
         if len(lines) >= LEAST_WITHOUT_RULE and not rows_in(tables, lines[0][0], lines[-1][1]):
             aligned.extend(_aligned(lines))
@@ -165,7 +168,7 @@ def _in_columns(lines: Sequence[str]) -> list[tuple[str, ...]]:
     return [tuple("".join(cell) for cell in row) for row in rows]
 
 
-def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+def lines_in(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
     """Where each line of ``text`` from ``start`` to ``end`` begins and ends, and the line."""
     while start < end:
         stop = text.find("\n", start, end)

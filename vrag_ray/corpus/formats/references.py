@@ -29,9 +29,11 @@ _DEEP = re.compile(r"^(?: {4}|\t).*", re.MULTILINE)
 _NOTE = re.compile(r"^ {0,3}\[[^\]\n]{1,200}\]:[ \t]*(?:#|<>)[ \t]+(?:\(.*\)|\".*\"|'.*')[ \t]*$", re.MULTILINE)
 """A reference that leads nowhere: its title is a remark."""
 _ASIDE = re.compile(
-    r"^[ \t]*%%[ \t]*\n(?:.*\n)*?[ \t]*%%[ \t]*$|(?<![\w%\\])%%(?=[^%\n])[^\n]{1,1000}?%%(?![\w%])", re.MULTILINE
+    r"^[ \t]*%%[ \t]*\n(?:.*\n)*?[ \t]*%%[ \t]*$|(?<![\w%\\])%%(?=[^%\n])[^\n]{1,1000}?%%(?![\w%])"
+    r"|\{/\*[^\0]{0,5000}?\*/\}",
+    re.MULTILINE,
 )
-"""A comment of Obsidian."""
+"""A comment of Obsidian, and of MDX."""
 _HIDDEN = re.compile(r"(?:^|\s)hidden(?=[\s=]|$)", re.IGNORECASE)
 _VALUE = re.compile(r"\"[^\"]*\"|'[^']*'")
 _BEGIN_TAG = re.compile(

@@ -9,17 +9,16 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
 from xml.etree import ElementTree
 
 from vrag_ray.corpus.formats.calendars import read_calendar, unfolded
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.json_records import json_rows, record_text, xml_rows
 from vrag_ray.corpus.formats.media.subtitles import transcript
-from vrag_ray.corpus.formats.named_rows import NamedRow, row_pieces, rows_in, text_tables, with_named_rows
+from vrag_ray.corpus.formats.named_rows import NamedRow, row_pieces, rows_in, with_named_rows
 from vrag_ray.corpus.formats.notebook import notebook_text
+from vrag_ray.corpus.formats.plain_markup import MARKUP_OF_SUFFIX, comment_spans, markup_tables, named_format
 from vrag_ray.corpus.formats.references import (
-    MARKDOWN_SUFFIXES,
     held_pictures,
     hidden_spans,
     is_held,
@@ -44,7 +43,6 @@ MOST_CHARS_OF_RECORDS = 16 * 2**20
 TEXT_FIELDS = ("text", "content", "contents", "body", "passage")
 UID_FIELDS = ("uid", "id")
 TITLE_CHARS = 200
-_ASCIIDOC = frozenset((".adoc", ".asciidoc", ".asc"))
 HEAD_CHARS = 4096
 """From the beginning of an Org text, in which its title stands."""
 LONGEST_META = 200
@@ -89,6 +87,7 @@ _TEX_MARKUP = re.compile(r"\$[^$\n]*\$|\\(?:[A-Za-z]+\*?|.)|[{}~]")
 _TEX_BREAKS = re.compile(r"[^\W\d_]+(?:\\-[^\W\d_]+)+")
 """Where TeX may divide a word."""
 _BIB = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*\{", re.MULTILINE)
+_LETTER_CODE = re.compile(r"(?<!\\)\\u([0-9a-fA-F]{4})")
 _TEX_LETTER = re.compile(
     r"(\{)?\\(?:([\"'`^~=.])[ ]?(?:\{\\?([A-Za-z])\}|\\?([A-Za-z]))|([uvHckr])\{\\?([A-Za-z])\}"
     r"|(ss|ae|AE|oe|OE|aa|AA|o|O|l|L)(?![A-Za-z])(?:\{\}|[ ])?)(?(1)\})"
@@ -158,10 +157,13 @@ def divided_words(text: str, tables: Sequence[NamedRow]) -> list[NamedRow]:
 
 
 def tex_letters(text: str, others: Sequence[NamedRow]) -> list[NamedRow]:
-    """The letters, blanks and signs that a text of TeX or BibTeX writes as commands, as what they are; none in
-    ``others``."""
-    if "\\" not in text or (_TEX.search(text) is None and _BIB.search(text) is None):
+    """The letters, blanks and signs that a text of TeX or BibTeX writes as commands, as what they are, and the letters
+    that others write by their codes (``\\u00fc``); none in ``others``."""
+    if "\\" not in text:
         return []
+    if _TEX.search(text) is None and _BIB.search(text) is None:
+        codes = [NamedRow(*match.span(), chr(int(match[1], 16))) for match in _LETTER_CODE.finditer(text)]
+        return [row for row in codes if row.text.isalpha() and not rows_in(others, row.start, row.end)]
     letters = [NamedRow(*match.span(), _tex_letter(match)) for match in _TEX_LETTER.finditer(text)]
     letters += [NamedRow(*match.span(), " " * (match[0] == "~")) for match in _TEX_MARK.finditer(text)]
     return [row for row in letters if row.text != text[row.start : row.end] and not rows_in(others, row.start, row.end)]
@@ -254,8 +256,7 @@ class TextSource(SpanSource):
 
     def __init__(self, opening: Opening, format_: Format = Format.TEXT) -> None:
         super().__init__(opening, "a text file")
-        is_named_so = PurePath(opening.name).suffix.lower() in MARKDOWN_SUFFIXES
-        self._format = format_ = Format.MARKDOWN if format_ is Format.TEXT and is_named_so else format_
+        self._format = format_ = named_format(format_, opening.name)
         self._is_markdown = format_ in (Format.MARKDOWN, Format.NOTEBOOK)
         data, self._title = opening.path.read_bytes(), ""
         if format_ is Format.CALENDAR:
@@ -283,15 +284,18 @@ class TextSource(SpanSource):
         else:
             if self._is_markdown:
                 hidden, count = hidden_spans(self._text)
-                self._text = _with_blanks(self._text, hidden)
-                self._notices += [hidden_notice(count)] if count else []
+            else:
+                hidden = list(comment_spans(self._text, format_))
+                count = sum(len(WORD.findall(self._text, start, end)) for start, end in hidden)
+            self._text = _with_blanks(self._text, hidden)
+            self._notices += [hidden_notice(count)] if count else []
             if struck := struck_spans(self._text):
                 count = sum(len(self._text[start:end].split()) for start, end in struck)
                 self._notices.append(struck_notice(count))
                 self._text = _with_blanks(self._text, struck)
         self._spans = row_pieces(self._named, RECORD_WORDS) or split_pieces(self._text)
         if not self._named:
-            tables = text_tables(self._text)
+            tables = markup_tables(self._text, format_)
             rows = sorted([*tables, *divided_words(self._text, tables)], key=lambda row: row.start)
             self._named = sorted([*rows, *tex_letters(self._text, rows)], key=lambda row: row.start)
 
@@ -299,8 +303,8 @@ class TextSource(SpanSource):
         if self._is_markdown:
             stated = _title_before(self._text) or _heading(self._text) or _underlined(self._text)
         else:
-            suffix = PurePath(self._opening.name).suffix.lower()
-            stated = _title_within(self._text, suffix) if self._format is Format.TEXT else ""
+            is_of_words = self._format in (Format.TEXT, *MARKUP_OF_SUFFIX.values())
+            stated = _title_within(self._text, self._format) if is_of_words else ""
         title = " ".join(clean(stated or self._title).split())[:TITLE_CHARS]
         pictures = picture_targets(self._text, markdown=True) if self._is_markdown else ()
         files = tuple(target for target in pictures if not is_held(target))
@@ -393,14 +397,14 @@ def _title_before(text: str) -> str:
     return title[1].strip().strip("\"'")
 
 
-def _title_within(text: str, suffix: str) -> str:
+def _title_within(text: str, format_: Format) -> str:
     """The title that a text of TeX, Org, AsciiDoc or reStructuredText states, or one with which a text begins; "" for
-    any other. ``suffix`` is that of its file."""
+    any other."""
     if (title := _ORG_TITLE.search(text, 0, HEAD_CHARS)) is not None:
         return title[1]
-    if suffix in _ASCIIDOC and (title := _ASCIIDOC_TITLE.search(text, 0, HEAD_CHARS)) is not None:
+    if format_ is Format.ASCIIDOC and (title := _ASCIIDOC_TITLE.search(text, 0, HEAD_CHARS)) is not None:
         return title[1]
-    if underlined := _underlined(text, anywhere=suffix == ".rst"):
+    if underlined := _underlined(text, anywhere=format_ is Format.RST):
         return underlined
     if _TEX.search(text) is None or (title := _TEX_TITLE.search(text)) is None:
         return ""
