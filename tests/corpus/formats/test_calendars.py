@@ -90,6 +90,7 @@ def test_a_contact_card_is_read_with_its_telephones_and_addresses() -> None:
         ("EXDATE;TZID=Asia/Tokyo:20261203T090000,20261210T090000",
          "not on: 2026-12-03 09:00 Asia/Tokyo, 2026-12-10 09:00 Asia/Tokyo"),
         ("DTSTART:soon", "start: soon"),
+        ("BDAY;X-APPLE-OMIT-YEAR=1604:1604-07-03", "birthday: --07-03"),
         ("GEO:61.3;5.1", "coordinates: 61.3, 5.1"),
     ],
 )  # fmt: skip

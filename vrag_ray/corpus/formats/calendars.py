@@ -216,6 +216,8 @@ def _time(item: _Property, text: str) -> str:
             stated = date(int(year), int(month), int(day))
         except ValueError:
             return text
+        if item.parameters.get("X-APPLE-OMIT-YEAR") == year:
+            return f"--{month}-{day}"
         return str(stated - timedelta(days=1) if item.name == "DTEND" else stated)
     zone = "UTC" if offset == "Z" else offset or item.parameters.get("TZID", "")
     clock = f"{hour}:{minute}" + (f":{second}" if second and second != "00" else "")

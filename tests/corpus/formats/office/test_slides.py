@@ -289,3 +289,9 @@ def test_a_waterfall_is_read_from_the_form_of_newer_charts(tmp_path):
     )
     html = page_of(tmp_path, frame, {"ppt/charts/chartEx1.xml": part}, relations(c8="../charts/chartEx1.xml"))
     assert re.findall(r"<td>(.*?)</td>", html) == ["", "crowns", "dues", "12.5", "rent", "-3"]
+
+
+def test_a_hidden_group_is_left_out_and_counted(tmp_path):
+    inner = f"<p:grpSp>{shape('Old load 19 tonnes', 10, 10)}</p:grpSp>"
+    hidden = f'<p:grpSp><p:nvGrpSpPr><p:cNvPr id="4" name="g" hidden="1"/></p:nvGrpSpPr>{inner}</p:grpSp>'
+    assert words_and_hidden(tmp_path, hidden + shape("Load 73 tonnes", 20, 20)) == ("Load 73 tonnes", 4)

@@ -360,3 +360,27 @@ def test_the_words_of_wordart_are_read_and_those_of_a_watermark_are_not():
         for name, words in (("Fair", "Sluice Fair 1998"), ("PowerPlusWaterMarkObject7", "DRAFT"))
     )
     assert words_of(docx_of(paragraph("Before") + shapes + paragraph("After"))) == "Before Sluice Fair 1998 After"
+
+
+def test_a_row_that_begins_behind_the_first_columns_has_its_cells_below_their_heads(sandbox, put, no_ocr):
+    late = f'<w:tr><w:trPr><w:gridBefore w:val="1"/></w:trPr>{cell("44 t")}{cell("30 t")}</w:tr>'
+    table = f"<w:tbl>{row('crane', 'summer', 'winter')}{row('Odin', '73 t', '61 t')}{late}</w:tbl>"
+    page = sandbox.page_text(put("a.docx", docx_of(table)), DocumentKind.PDF, Locator(page=1), no_ocr)
+    assert page.text.splitlines()[-1] == "|  | 44 t | 30 t |"
+
+
+def test_what_a_field_compares_is_not_read():
+    def mark(kind: str) -> str:
+        return f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>'
+
+    def field(instruction: str, result: str) -> str:
+        return f"{mark('begin')}{instruction}{mark('separate')}{result}{mark('end')}"
+
+    def words(text: str) -> str:
+        return f"<w:r><w:t>{text}</w:t></w:r>"
+
+    asked = "<w:r><w:instrText> IF </w:instrText></w:r>"
+    inner = field("<w:r><w:instrText>MERGEFIELD depth</w:instrText></w:r>", words("99"))
+    link = field("<w:r><w:instrText>PAGEREF a</w:instrText></w:r>", words("12"))
+    paragraph = f"<w:p>{words('Depth ')}{field(asked + inner, words('7 m, page ') + link)}{words('.')}</w:p>"
+    assert words_of(docx_of(paragraph)) == "Depth 7 m, page 12."

@@ -100,8 +100,13 @@ def slide_page(archive: zipfile.ZipFile, slide: Slide, title: str) -> tuple[str,
     xml, unseen, struck = seen_slide(xml_of(archive, slide.part))
     relations = relations_of(archive, slide.part, names)
     tree = _with_signs(tree_of(xml))
+    for group in reversed(list(every(tree, "grpSp"))):
+        properties = child(group, "nvGrpSpPr", "cNvPr")
+        if properties is not None and properties.get("hidden") in ("1", "true"):
+            unseen += _count_of_words(group)
+            group[:] = []
     out_of_sight = unseen_texts(tree, slide.size, relations)
-    unseen += sum(len((text.text or "").split()) for shape in out_of_sight for text in every(shape, "t"))
+    unseen += sum(map(_count_of_words, out_of_sight))
     shapes = [shape for shape, _ in placed_shapes(tree) if not any(shape is other for other in out_of_sight)]
     models = _models(archive, relations, names)
     marked = [_markup(archive, shape, relations, names, models) for shape in shapes if tag_of(shape) != "pic"]
@@ -110,6 +115,10 @@ def slide_page(archive: zipfile.ZipFile, slide: Slide, title: str) -> tuple[str,
     # The footer stands first in some files, and the title last.
     body = "".join(markup for _, markup in sorted(marked, key=lambda shape: shape[0]))
     return page_markup(body, title), unseen, struck
+
+
+def _count_of_words(shape: ElementTree.Element) -> int:
+    return sum(len((text.text or "").split()) for text in every(shape, "t"))
 
 
 def _with_signs(tree: ElementTree.Element) -> ElementTree.Element:

@@ -70,6 +70,8 @@ _NUMBERED = '<ol style="list-style-type:none">'
 """The numbers of its paragraphs are written before them; those of notes are not."""
 _NOT_COPIED = ("word/media/", "word/embeddings/")
 """mammoth needs none of them."""
+_MOST_COLUMNS = 63
+"""That Word has in a table."""
 DEEPEST_CHUNK = 3
 """Documents in documents that are read."""
 _LARGEST_PICTURE = (500.0, 640.0)
@@ -155,6 +157,7 @@ class _Rewriting:
         checked = xml_of(self._archive, name)
         root = tree_of(self._seen.get(name, checked))
         self._relations = relations_of(self._archive, name, self._names)
+        _drop_arguments(root)
         for paragraph in list(every(root, "p")):
             if (number := self._numbering.number_of(paragraph)) and _shows_something(paragraph):
                 # A paragraph with a number has properties, which come first.
@@ -192,6 +195,8 @@ class _Rewriting:
         tag = tag_of(element)
         if tag in _LEFT_OUT or (tag == "shape" and _WATERMARK in element.get("id", "")):
             return
+        if tag == "tr":
+            _fill_before(element)
         if tag == "altChunk":
             yield from self._chunk(element)
         elif tag == _WORDART:
@@ -269,6 +274,31 @@ class _Rewriting:
         markup = markup or self._pictures.markup(drawing, self._relations, _LARGEST_PICTURE)
         if markup:
             yield self._mark(markup)
+
+
+def _drop_arguments(root: ElementTree.Element) -> None:
+    """Takes out the results of fields that stand in the instruction of another field, as that which ``IF`` compares."""
+    has_result: list[bool] = []
+    """Of the open fields, whether the result has begun."""
+    for element in root.iter():
+        kind = element.get(f"{_WORD}fldCharType", "") if tag_of(element) == "fldChar" else ""
+        if kind == "begin":
+            has_result.append(False)
+        elif kind and has_result:
+            has_result[-1:] = [True] if kind == "separate" else []
+        elif tag_of(element) == "t" and has_result[-1:] == [True] and not all(has_result):
+            element.text = ""
+
+
+def _fill_before(row: ElementTree.Element) -> None:
+    """Puts empty cells where a row begins behind the first columns of its table."""
+    before = child(row, "trPr", "gridBefore")
+    count = before.get(f"{_WORD}val", "") if before is not None else ""
+    for _ in range(min(int(count), _MOST_COLUMNS) if count.isdecimal() else 0):
+        cell = ElementTree.Element(f"{_WORD}tc")
+        ElementTree.SubElement(cell, f"{_WORD}p")
+        # Behind the properties of the row, which come first.
+        row.insert(next((at for at, inner in enumerate(row) if tag_of(inner) in ("tc", "sdt")), len(row)), cell)
 
 
 def _chosen(choices: ElementTree.Element) -> str:
