@@ -45,8 +45,8 @@ def test_the_words_of_labels_are_those_that_a_browser_shows(tmp_path, drawing, r
 def test_hidden_words_are_left_out_and_counted_and_what_is_visible_in_them_is_read(tmp_path):
     drawing = (
         '<style>.h,.s i{display:none}</style><text class="h" y="20">One two</text><g visibility="hidden">'
-        '<text y="40">three <tspan visibility="visible">seen</tspan> four</text></g><g style="display:none"><text y="60" '
-        'visibility="visible">five</text></g><text y="80" opacity="0"><a>six</a></text><g class="h">'
+        '<text y="40">three <tspan visibility="visible">seen</tspan> four</text></g><g style="display:none">'
+        '<text y="60" visibility="visible">five</text></g><text y="80" opacity="0"><a>six</a></text><g class="h">'
         f"{FOREIGN.format('seven')}</g><g class='s'>{FOREIGN.format('Flow<i>eight</i>')}</g>"
     )
     read, notices = lines(f"<svg {SPACE}>{drawing}</svg>", tmp_path)
