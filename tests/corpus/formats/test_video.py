@@ -1,6 +1,11 @@
+from __future__ import annotations
+
 import itertools
 from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
+import av
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,6 +27,9 @@ from vrag_ray.corpus.model import (
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.types import Box, DocumentKind, Locator, PassageKind
+
+if TYPE_CHECKING:
+    from av.container.core import Chapter
 
 VIDEO = DocumentKind.VIDEO
 LOTS = 10_000_000
@@ -167,3 +175,23 @@ def test_frames_larger_than_allowed_are_refused_before_one_is_decoded(tmp_path):
     path = video(tmp_path / "a.mp4", 1)
     with Sandbox(DecodeLimits(max_pixels=10_000)) as small, pytest.raises(DecodeError, match="frames of 160 x 120"):
         small.probe(path, "a.mp4")
+
+
+def test_chapters_are_read_where_they_begin_but_for_mere_numbers(sandbox, put, options, tmp_path):
+    video(tmp_path / "plain.mp4", 6)
+    chapters: list[Chapter] = [
+        {"id": n, "start": start, "end": start + 2, "time_base": Fraction(1), "metadata": {"title": title}}
+        for n, (start, title) in enumerate([(0, "Chapter 1"), (2, "Greasing the winch"), (4, "00:04")])
+    ]
+    with av.open(str(tmp_path / "plain.mp4")) as plain, av.open(str(tmp_path / "a.mkv"), "w") as film:
+        stream = film.add_stream_from_template(plain.streams.video[0])
+        film.set_chapters(chapters)
+        for packet in plain.demux(plain.streams.video[0]):
+            if packet.dts is not None:
+                packet.stream = stream
+                film.mux(packet)
+    (unit,) = decoded(sandbox, tmp_path / "a.mkv", item(1, "winch-course.mkv"), options)
+    assert (unit.text, unit.meta["captioned"]) == ("winch course\nGreasing the winch", False)
+    assert [(cue.start, cue.end, cue.text) for cue in unit.cues] == [(2.0, 4.0, "Greasing the winch")]
+    page = sandbox.page_text(tmp_path / "a.mkv", DocumentKind.VIDEO, unit.locator, options)
+    assert page.text.endswith("Greasing the winch")

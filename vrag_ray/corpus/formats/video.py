@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from vrag_ray.corpus.formats.media.changes import still_stretches
 from vrag_ray.corpus.formats.media.clock import (
     PLAY_IT,
     audio_stream,
+    clock_origin,
     count_falls,
     duration_of,
     open_container,
@@ -53,6 +55,7 @@ MOST_READ = 12
 """Frames of a clip that are read at most, those that stay longest in view."""
 JUST_BEFORE_S = 0.05
 """More than clocks of films are off by, and less than anyone sees."""
+_NUMBERED = re.compile(r"(?:[^\W\d_]+[ .]*)?[\d:.,]+")
 LATEST_S = 8.0
 """How long after its bytes a picture may come: encoders of AV1 store it up to 32 frames ahead, in another's packet."""
 STEP_S = 0.1
@@ -85,6 +88,7 @@ class VideoSource:
         with closing(container), damage(UNREADABLE):
             self._stated_title = clean(container.metadata.get("title", "")).strip()
             self._duration = duration_of(container)
+            self._chapters = _chapters(container)
             self._has_sound = audio_stream(container) is not None
             self._has_picture = video_stream(container) is not None
             self._has_subtitles = bool(container.streams.subtitles)
@@ -143,14 +147,15 @@ class VideoSource:
         if not self._tracks() and self._has_sound and self._opening.hear is not None:
             cues, language = self._speech(start, stop)
             meta |= {"language": language} if language else {}
-        lines = [*([named] if named else []), *(cue.text for cue in cues)]
+        chapters = [chapter for chapter in self._chapters if start <= chapter.start < stop]
+        lines = [*([named] if named else []), *(cue.text for cue in (*chapters, *cues))]
         shown = self._shown(start, stop, captioned=captioned) if self._has_picture else _Shown()
         return DecodedUnit(
             unit,
             PassageKind.CLIP,
             locator,
             "\n".join(_unique([*lines, *shown.lines])),
-            cues=tuple(sorted([*cues, *shown.cues], key=lambda cue: cue.start)),
+            cues=tuple(sorted([*chapters, *cues, *shown.cues], key=lambda cue: cue.start)),
             shots=tuple(shown.shots),
             ocr=shown.is_read,
             error=_no_picture(shown.unread) if shown.unread else "",
@@ -159,7 +164,10 @@ class VideoSource:
 
     def page_text(self, locator: Locator) -> PageText:
         """A line ``[start-end] caption``, in seconds, for each in the range; captions have no place in the picture."""
-        text = "\n".join(map(str, self._captions(*_range(locator))))
+        start, stop = _range(locator)
+        chapters = (chapter for chapter in self._chapters if start <= chapter.start < stop)
+        cues = sorted([*chapters, *self._captions(start, stop)], key=lambda cue: cue.start)
+        text = "\n".join(map(str, cues))
         return PageText(self._opening.path.name, locator, text, words=(), width=self._width, height=self._height)
 
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:
@@ -340,6 +348,19 @@ def covering(times: Sequence[float], stretches: Sequence[tuple[float, float]]) -
         if not inside(stretch) and len(richest) > 1:
             chosen[chosen.index(richest[0])] = late_moment(*stretch)
     return sorted(chosen)
+
+
+def _chapters(container: InputContainer) -> list[Cue]:
+    """The chapters whose titles say more than a number or a time."""
+    origin = float(clock_origin(container))
+    chapters: list[Cue] = []
+    for chapter in container.chapters():
+        title = " ".join(clean(chapter["metadata"].get("title", "")).split())
+        unit = chapter["time_base"] or 0
+        start, end = (float(at * unit) - origin for at in (chapter["start"], chapter["end"]))
+        if title and not _NUMBERED.fullmatch(title):
+            chapters.append(Cue(max(0.0, start), end, title))
+    return sorted(chapters, key=lambda chapter: chapter.start)
 
 
 def _languages(tracks: Sequence[Track]) -> str:
