@@ -247,6 +247,7 @@ SIDE_BY_SIDE = f"<table><tr {{row}}><td {{cell}}>{2 * f'<p>{SECRET}</p>'}<td {{c
         ("", f'<p style="position:absolute;left:-9999px">{SECRET}</p>'),
         ("", f'<p style="position:absolute;left:-999em">{SECRET}</p>'),
         ("", f'<p style="position:absolute;width:1px;height:1px;padding:0;overflow:hidden">{SECRET}</p>'),
+        ("", f'<div style="position:fixed;width:0;overflow-x:hidden">{SECRET}</div>'),
         ("", f'<p style="text-indent:100%;white-space:nowrap;overflow:hidden">{SECRET}</p>'),
         *(
             ("", f'<p style="{style}">{SECRET}</p>')
@@ -343,6 +344,7 @@ def test_small_and_faint_type_is_not_hidden(style: str) -> None:
         "height:0; padding-bottom:56%; overflow:hidden",
         "height:1px",
         "margin-left:-99em",
+        "width:0; flex:1; overflow:hidden",
         "text-indent:100%",
     ],
 )

@@ -195,3 +195,21 @@ def test_a_page_that_is_nested_too_deeply_says_so():
     assert "Deep words." in written
     items = "".join(f"<li>Berth {number}<p>Free" for number in range(900))
     assert with_written_styles(f"<ul>{items}</ul><svg>{'<path/>' * 900}</svg>")[1] == []
+
+
+def test_the_numbers_of_a_list_that_counts_down_fall(lines):
+    items = "<li>Sleipner<li><p>Gullfaxi<li>Alma"
+    assert lines("", f"<ol reversed>{items}</ol><ol reversed start=9 type=I>{items}</ol>") == [
+        *("3. Sleipner", "2. Gullfaxi", "1. Alma"),
+        *("IX. Sleipner", "VIII. Gullfaxi", "VII. Alma"),
+    ]
+
+
+def test_letters_that_are_set_from_the_right_are_read_as_they_stand(lines):
+    sheet = ".o{unicode-bidi:bidi-override;direction:rtl}.i{unicode-bidi:isolate;direction:rtl}"
+    body = (
+        "<p>Call <span class=o>(31) 74+</span> or <bdo dir=rtl>gro.elpmaxe@adi</bdo>, <bdo dir=ltr>not 12</bdo>, "
+        "<span class=i>Bill</span>.</p>"
+    )
+    assert lines(sheet, body) == ["Call +47 (13) or ida@example.org, not 12, Bill."]
+    assert text_of_html("<p><bdo dir=rtl>gro.elpmaxe@adi</bdo>") == "ida@example.org"

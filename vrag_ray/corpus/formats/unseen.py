@@ -96,8 +96,11 @@ _NO_SIZE = re.compile(
 _NO_SIZE_AS_DRAWN = "font-size:0px"
 """MuPDF takes no other nought."""
 _FLAT = re.compile(r"(?:^|[;\s])(?:max-)?height\s*:\s*(?:0*\.?0+(?:px|pt|em|rem|%|vh)?|1px)\s*(?:!|;|$)", re.IGNORECASE)
-_CLIPS = re.compile(r"(?:^|[;\s])overflow(?:-y)?\s*:\s*(?:hidden|clip)\b", re.IGNORECASE)
+_CLIPS = re.compile(r"(?:^|[;\s])overflow(?:-[xy])?\s*:\s*(?:hidden|clip)\b", re.IGNORECASE)
 """What stands out of an element of no height is seen without this, and in its padding, as videos do."""
+_NARROW = re.compile(r"(?:^|[;\s])width\s*:\s*0*\.?0+(?:px|em|rem|%|vw)?\s*(?:!|;|$)", re.IGNORECASE)
+_WIDENED = re.compile(r"\bflex|table-cell|ellipsis|min-width|padding", re.IGNORECASE)
+"""By a container, or by what stands in it."""
 _PADDED = re.compile(r"(?:^|[;\s])padding[\w-]*\s*:\s*(?!0(?:px)?\s*(?:!|;|$))", re.IGNORECASE)
 _INDENTED = re.compile(r"(?:^|[;\s])text-indent\s*:\s*[1-9]\d\d%", re.IGNORECASE)
 _OPEN = re.compile(r"\sopen(?=[\s=]|$)", re.IGNORECASE)
@@ -127,6 +130,7 @@ def hides(style: str) -> bool:
         or ((_NO_OPACITY.search(style) or _NO_AREA.search(style)) and not _FADES_IN.search(style))
         or ((inset := _INSET.search(style)) is not None and _cuts_off_all(inset[1]))
         or (_FLAT.search(style) and _CLIPS.search(style) and not _PADDED.search(style))
+        or (_NARROW.search(style) and _CLIPS.search(style) and not _WIDENED.search(style))
         or (_INDENTED.search(style) and _CLIPS.search(style) and "nowrap" in style)
     )
 

@@ -50,6 +50,9 @@ _FORMATS = {
     "decimal-leading-zero": "decimalZero",
     "none": "none",
 }
+_FROM_THE_RIGHT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+"""Letters of Hebrew, Arabic and their like."""
+_MIRRORED = str.maketrans("()[]{}<>", ")(][}{><")
 _REPEAT = re.compile(r"repeat\(\s*(\d{1,2})\s*,((?:[^()]|\([^()]*\))*)\)", re.IGNORECASE)
 _NO_LINE_OF_FLEX = re.compile(r"\b(?:column|\w+-reverse)\b", re.IGNORECASE)
 _PLACED = frozenset(("grid-column", "grid-row", "grid-area", "order", "grid-column-start", "grid-column-end"))
@@ -256,6 +259,10 @@ class _Page:
         id_, look = element.mem_id, self.looks.get(element.mem_id, {})
         if not UNSEEN_ATTRIBUTES.isdisjoint(element.attributes):
             self.hidden.add(id_)
+        if element.tag == "bdo" or "override" in look.get("unicode-bidi", ""):
+            look = self.looks[id_] = _turned(element, look)
+        if element.tag == "ol" and "reversed" in element.attributes:
+            look = self.looks[id_] = _counted_down(element, look)
         if not look:
             return properties
         if own := {name: value for name, value in look.items() if name.startswith("--")}:
@@ -393,6 +400,39 @@ class _Page:
             and 0 < len(child.text(separator=" ").split()) <= MAX_CELL_WORDS
             for child in children
         )
+
+
+def _turned(element: LexborNode, look: Look) -> Look:
+    """The look of an element whose letters stand from the right to the left, though its script does not: MuPDF draws
+    them from the left."""
+    parts = list(element.iter(include_text=True))
+    side = look.get("direction", element.attributes.get("dir") or "")
+    text = element.text()
+    if side == "rtl" and all(part.is_text_node for part in parts) and not _FROM_THE_RIGHT.search(text):
+        for part in parts:
+            part.decompose()
+        element.insert_child(text[::-1].translate(_MIRRORED))
+        element.attrs["dir"] = "ltr"
+        return {name: value for name, value in look.items() if name not in ("direction", "unicode-bidi")}
+    return look
+
+
+def _counted_down(element: LexborNode, look: Look) -> Look:
+    """The look of a list whose numbers fall, which are written into its items: MuPDF counts upwards alone."""
+    style = look.get("list-style-type", look.get("list-style", ""))
+    if "none" in style:
+        return look
+    items = [item for item in element.iter() if item.tag == "li"]
+    stated = element.attributes.get("start") or ""
+    first = int(stated) if stated.isdecimal() else len(items)
+    for number, item in zip(range(first, first - len(items), -1), items, strict=True):
+        text = f"{formatted(number, _FORMATS.get(style, 'decimal'))}. "
+        begin = item.child
+        while begin is not None and begin.tag in BLOCK_TAGS and begin.child is not None:
+            begin = begin.child
+        if begin is not None:
+            begin.insert_before(text)
+    return {**look, "list-style-type": "none"}
 
 
 def _overrule(look: Look, declared: Sequence[tuple[str, str]]) -> None:
