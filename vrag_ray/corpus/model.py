@@ -247,6 +247,8 @@ _UNSEEN: dict[int, str | None] = {**_BLANKS, **dict.fromkeys(range(0xE0000, 0xE0
 _STYLE = re.compile(r"\x1b\[[0-9;:]*m")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 _DIVIDED = re.compile("(?<=\\w)\xad[ \\t]*\\r?\\n[ \\t]*(?=\\w)")
+_JOINER = re.compile("(?<=[A-Za-z\u00c0-\u052f])[\u200b\u200d\u2060\ufeff](?=[A-Za-z\u00c0-\u052f])")
+"""What nobody sees between two Latin, Greek or Cyrillic letters. Words of Thai and Khmer are parted by such."""
 _STRUCK_OVER = re.compile(r"[^\n]\x08")
 
 
@@ -260,4 +262,6 @@ def clean(text: str) -> str:
         text = _STRUCK_OVER.sub("", text)
     if "\xad" in text:
         text = _DIVIDED.sub("", text).replace("\xad", "")
+    if _JOINER.search(text):
+        text = _JOINER.sub("", text)
     return text.translate(_UNSEEN).encode("utf-8", "replace").decode()

@@ -160,6 +160,8 @@ OFFICE_REMEDIES = {
 }
 """What to do with formats that are read by LibreOffice only, where it is not there."""
 _ARCHIVE = "unpack it, and ingest what is in it"
+_ARCHIVES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07")
+"""How files of gzip, bzip2, xz, Zstandard, 7-Zip and RAR begin."""
 _MEDIA = frozenset({Format.VIDEO, Format.SOUND})
 """The same containers hold both: neither name is wrong for the other."""
 _RTF_AS_DOC = (Format.RTF, Format.DOC)
@@ -317,8 +319,8 @@ def page_format(path: Path) -> Format:
 
 def _unnamed(head: bytes, suffix: str) -> Format:
     """A file whose name says nothing is a text where its beginning holds no control characters."""
-    if suffix == ".zip":
-        raise DecodeError(f"is of a kind that is not read: {_ARCHIVE}")
+    if suffix == ".zip" or head.startswith(_ARCHIVES) or head[257:262] == b"ustar":
+        raise DecodeError(f"is an archive or a compressed file, which is not read: {_ARCHIVE}")
     if b"\x00" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
         raise DecodeError(f"is of no supported kind: export it as PDF, or leave it out; supported are {SUPPORTED}")
     if _MAIL.match(head):

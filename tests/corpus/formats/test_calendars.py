@@ -91,6 +91,8 @@ def test_a_contact_card_is_read_with_its_telephones_and_addresses() -> None:
          "not on: 2026-12-03 09:00 Asia/Tokyo, 2026-12-10 09:00 Asia/Tokyo"),
         ("DTSTART:soon", "start: soon"),
         ("BDAY;X-APPLE-OMIT-YEAR=1604:1604-07-03", "birthday: --07-03"),
+        ("X-ALT-DESC;FMTTYPE=text/html:<p>Sale of <b>pier 7</b></p>", "description: Sale of pier 7"),
+        ("DESCRIPTION:Pier 7\nX-ALT-DESC;FMTTYPE=text/html:<b>Pier 7</b>", "description: Pier 7"),
         ("GEO:61.3;5.1", "coordinates: 61.3, 5.1"),
     ],
 )  # fmt: skip

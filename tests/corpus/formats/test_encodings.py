@@ -94,6 +94,11 @@ def test_binary_data_is_refused_in_every_length():
         ("down\x1b[2Kup\x1b]0;title\x07.", "down up ."),
         ("N\x08NA\x08AM\x08ME\x08E", "NAME"),
         ("so\u00adft\tand\nnew", "soft\tand\nnew"),
+        ("Schleu\u200bse wa\u2060ter \u0431\ufeff\u0430", "Schleuse water \u0431\u0430"),
+        (
+            "\u0e1b\u0e25\u200b\u0e32 5\u200b6 \U0001f469\u200d\U0001f680",
+            "\u0e1b\u0e25\u200b\u0e32 5\u200b6 \U0001f469\u200d\U0001f680",
+        ),
         ("pump\U000e0068\U000e0069s run\U000e007f", "pumps run"),
     ],
 )

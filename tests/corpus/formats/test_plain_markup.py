@@ -169,4 +169,4 @@ def test_a_table_that_is_drawn_in_a_terminal_has_the_names_of_its_columns():
 def test_letters_that_are_written_by_their_codes_are_letters(sandbox, put, options):
     path = put("a.properties", rb"mill=M\u00fchle \u2022 C:\users")
     (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "a.properties"), options)
-    assert unit.text == r"mill=Mühle \u2022 C:\users"
+    assert unit.text == "mill=Mühle • C:\\users"

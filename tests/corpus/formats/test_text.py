@@ -291,6 +291,8 @@ def test_a_text_has_no_picture(sandbox, put):
     [
         ("a.txt", b"", "is empty"),
         ("a.exe", b"MZ\x00\x03", "of no supported kind: export it as PDF, .*supported are PDF"),
+        ("a.csv.gz", b"\x1f\x8b\x08\0\0", "is an archive or a compressed file, which is not read: unpack it"),
+        ("a.tar", b"notes.txt".ljust(257, b"\0") + b"ustar\x0000", "is an archive or a compressed file"),
         ("a.png", b"just text", "is named .png but holds no PNG"),
         ("a.mp4", b"#EXTM3U\nhttp://example.org/x.ts", "is named .mp4 but holds no video"),
         ("a.txt", b"%PDF-1.4", "is a PDF although it is named .txt: rename it"),
@@ -665,7 +667,7 @@ def test_a_notebook_is_read_as_its_cells_and_what_they_printed(sandbox, put, opt
         {"cell_type": "markdown", "metadata": {}, "source": ["# Tides\n", "\n", "The constant of Bergneset is 0.73."]},
         code(
             "fit(levels)",
-            {"output_type": "stream", "name": "stdout", "text": ["\x1b[32mrms error: 0.042\x1b[0m\n"]},
+            {"output_type": "stream", "name": "stdout", "text": ["\r10 %\r 99 %\r\x1b[32mrms error: 0.042\x1b[0m\r\n"]},
             {"output_type": "execute_result", "data": frame},
             {"output_type": "display_data", "data": {"image/png": PICTURE, "text/plain": "<Figure 640x480>"}},
         ),

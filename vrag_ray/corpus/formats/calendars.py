@@ -14,6 +14,7 @@ from datetime import date, timedelta
 
 from vrag_ray.corpus.formats.encodings import DecodedText, decode_text
 from vrag_ray.corpus.formats.web_encoding import stated_text
+from vrag_ray.corpus.formats.web_text import text_of_html
 from vrag_ray.corpus.model import DecodeError
 
 LONGEST_OF_RECORD = 80
@@ -39,7 +40,8 @@ _READ = frozenset((*_SHOWN, "VCALENDAR"))
 _TITLES = frozenset(("SUMMARY", "FN"))
 _NAMES = {
     "DTSTART": "start", "DTEND": "end", "DUE": "due", "COMPLETED": "completed", "DURATION": "duration",
-    "LOCATION": "place", "GEO": "coordinates", "DESCRIPTION": "description", "COMMENT": "comment", "NOTE": "note",
+    "LOCATION": "place", "GEO": "coordinates", "DESCRIPTION": "description",
+    "X-ALT-DESC": "description", "COMMENT": "comment", "NOTE": "note",
     "ORGANIZER": "organizer", "ATTENDEE": "attendee", "CONTACT": "contact", "STATUS": "status", "URL": "address",
     "CATEGORIES": "categories", "PRIORITY": "priority", "RESOURCES": "resources", "RRULE": "repeats",
     "RDATE": "also on", "EXDATE": "not on", "RECURRENCE-ID": "in place of", "FREEBUSY": "busy", "ATTACH": "attached",
@@ -160,6 +162,7 @@ def _property(name: str, match: re.Match[str]) -> _Property:
 def _shown(component: list[_Property]) -> tuple[str, list[str]]:
     """The title of a component, and its lines."""
     kind = component[0].value
+    component = [item for item in component if item.name != "X-ALT-DESC" or not _has(component, "DESCRIPTION")]
     labels = {item.group: _plain(item.value).strip("_$!<>") for item in component if item.name == _LABEL}
     title = next((_plain(item.value) for item in component if item.name in _TITLES and item.value), "")
     if not title:
@@ -174,6 +177,10 @@ def _shown(component: list[_Property]) -> tuple[str, list[str]]:
         of_kind = f" ({', '.join(kinds)})" if kinds else ""
         lines.append(f"{_NAMES[item.name]}{of_kind}: {value}")
     return title, lines
+
+
+def _has(component: list[_Property], name: str) -> bool:
+    return any(item.name == name and item.value for item in component)
 
 
 def _kinds(item: _Property) -> list[str]:
@@ -195,7 +202,8 @@ def _value(item: _Property) -> str:
         return f"{called} <{address}>" if called and address != called else address or called
     if item.name in _STRUCTURED:
         return _of_parts(item)
-    return _without_scheme(_plain(item.value))
+    text = _without_scheme(_plain(item.value))
+    return text_of_html(text) if item.parameters.get("FMTTYPE", "").lower() == "text/html" else text
 
 
 def _of_parts(item: _Property, *, name_first: bool = False) -> str:

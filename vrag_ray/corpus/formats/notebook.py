@@ -15,6 +15,8 @@ _PICTURES = {"image/png": "png", "image/jpeg": "jpeg", "png": "png", "jpeg": "jp
 """Pictures of an output by their names in it; the short names are those of notebooks before 2015."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 """What colours an output in a terminal."""
+_OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
+"""What was printed on a line before it was printed anew, as programs show their progress."""
 _BLANKS = re.compile(r"\s+")
 
 
@@ -71,7 +73,7 @@ def _output(output: dict[str, Json]) -> Iterator[str]:
         yield marked
     elif plain := _joined(data.get("text/plain", data.get("text"))):
         # Of a picture the plain form is the name of its class.
-        yield "" if pictures else _fenced(_ESCAPES.sub("", plain))
+        yield "" if pictures else _fenced(_OVERWRITTEN.sub("", _ESCAPES.sub("", plain)))
     elif page := _joined(data.get("text/html", data.get("html"))):
         yield _fenced(text_of_html(page))
     else:

@@ -163,7 +163,7 @@ def tex_letters(text: str, others: Sequence[NamedRow]) -> list[NamedRow]:
         return []
     if _TEX.search(text) is None and _BIB.search(text) is None:
         codes = [NamedRow(*match.span(), chr(int(match[1], 16))) for match in _LETTER_CODE.finditer(text)]
-        return [row for row in codes if row.text.isalpha() and not rows_in(others, row.start, row.end)]
+        return [row for row in codes if row.text.isprintable() and not rows_in(others, row.start, row.end)]
     letters = [NamedRow(*match.span(), _tex_letter(match)) for match in _TEX_LETTER.finditer(text)]
     letters += [NamedRow(*match.span(), " " * (match[0] == "~")) for match in _TEX_MARK.finditer(text)]
     return [row for row in letters if row.text != text[row.start : row.end] and not rows_in(others, row.start, row.end)]
