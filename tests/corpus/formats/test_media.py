@@ -432,12 +432,18 @@ def test_lines_that_roll_up_are_read_once_and_without_the_times_of_their_words(t
             "[0:00:01] - Is it open?\n\n[0:00:02] - No.",
         ),
         ("[Events]\nDialogue: 0,0:01:02.50,0:01:03.00,,,0,0,0,,{\\an8}At nine", "[0:01:02] At nine"),
+        (
+            "[Events]\nDialogue: 0,0:00:01.00,0:00:02.00,,,0,0,0,,At nine{\\alpha&HFF&} or {\\i1}ten\n"
+            "Dialogue: 0,0:00:02.00,0:00:03.00,,,0,0,0,,{\\alpha&HFF&\\t(\\alpha&H00&)}sharp\n"
+            "Dialogue: 0,0:00:03.00,0:00:04.00,,,0,0,0,,{\\alpha&HFF&}Gone",
+            "[0:00:01] At nine sharp",
+        ),
         ("[ti:Song]\n[00:01.00]The ferry sails", "[0:00:01] The ferry sails"),
         ("<SAMI><SYNC Start=1000><P>Pump<SYNC Start=2000></SAMI>", "[0:00:01] Pump"),
         ("<tt><body><p begin='1s' end='2s'>Pump<br/>2</p></body></tt>", "[0:00:01] Pump 2"),
         ("Welcome aboard", ""),
     ],
-    ids=["rolling", "voices", "SBV", "turns", "ASS", "lyrics", "SAMI", "TTML", "none"],
+    ids=["rolling", "voices", "SBV", "turns", "ASS", "ASS without ink", "lyrics", "SAMI", "TTML", "none"],
 )
 def test_captions_without_their_film_are_read_as_speech(text: str, shown: str) -> None:
     assert transcript(text) == shown

@@ -203,3 +203,8 @@ def test_labels_and_values_of_several_kinds_have_no_header(sandbox, put, options
     assert shown(sandbox, put, options, "b.csv", "crane,tonnes\nOdin,73\nFreya,n/a\nBalder,none\nThor,88")[1] == (
         "crane: Odin, tonnes: 73"
     )
+
+
+def test_a_sentence_alone_in_a_row_is_no_name_of_it(sandbox, put, options):
+    text = "crane;load;year\nOdin;73;1998\nFreya;41;2004\nThor;;\n1) measured in May;;\n"
+    assert shown(sandbox, put, options, "a.csv", text)[3:] == ["crane: Thor", "1) measured in May"]

@@ -516,3 +516,35 @@ def test_an_element_of_markdown_is_left_out_whose_style_shows_nothing_of_it(styl
     assert [markup[start:end] for start, end in hidden_spans(markup)[0]] == (
         [f"<p style='{style}'>{SECRET}</p>"] if is_unseen else []
     )
+
+
+def test_the_look_that_text_had_before_a_change_hides_nothing(tmp_path: Path) -> None:
+    def changed_look(name: str, before: str) -> str:
+        held = f'<w:{name}Change w:id="1" w:author="x"><w:{name}>{before}</w:{name}></w:{name}Change>'
+        return f"<w:{name}><w:b/>{held}</w:{name}>"
+
+    words = "".join(
+        f"<w:r>{changed_look('rPr', look)}<w:t>{SEEN} </w:t></w:r>" for look in ("<w:strike/>", "<w:vanish/>")
+    )
+    document = docx_of(f"<w:p>{changed_look('pPr', '<w:rPr><w:vanish/></w:rPr>')}{words}</w:p>")
+    assert read(tmp_path / "a", document, Format.DOCX) == (f"{SEEN} {SEEN}", [])
+
+
+def test_hidden_rows_of_a_document_are_left_out_and_counted(tmp_path: Path) -> None:
+    rows = "".join(
+        f"<w:tr><w:trPr>{look}</w:trPr><w:tc><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:tc></w:tr>"
+        for look, text in (("<w:hidden/>", SECRET), ('<w:hidden w:val="0"/>', SEEN))
+    )
+    assert read(tmp_path / "a", docx_of(f"<w:tbl>{rows}</w:tbl>"), Format.DOCX) == (
+        SEEN,
+        ["1 rows of tables in it are left out: they are hidden"],
+    )
+
+
+def test_comments_of_a_presentation_are_counted(tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(pptx("Berths in use: 14"))) as whole:
+        files: dict[str, str | bytes] = {name: whole.read(name) for name in whole.namelist()}
+    comment = '<p:cm xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"><p:text>15</p:text></p:cm>'
+    files["ppt/comments/comment1.xml"] = f"<cmLst>{2 * comment}</cmLst>"
+    (tmp_path / "a.pptx").write_bytes(archive(files))
+    assert laid_out(tmp_path / "a.pptx", Format.PPTX)[1] == ["2 comments in it are left out"]

@@ -72,6 +72,7 @@ _FOLDERS_OF_FILES = {
     ),
     **dict.fromkeys((Format.ODT, Format.ODP, Format.ODS), re.compile("Pictures/|Media/")),
 }
+_COMMENTS_OF_SLIDES = re.compile(r"ppt/comments/[^/]*\.xml")
 _HIDDEN_FILE = re.compile(r"(?:.*/)?(?:__MACOSX/|\.[^/])")
 _STYLE = (
     "pre{white-space:pre-wrap}rt,rp,rtc{display:none}td>dd{margin:0}center,details,legend,summary{display:block}"
@@ -361,6 +362,9 @@ def _slides(file: Path | BinaryIO) -> tuple[list[Part], list[str]]:
     slides: list[Part] = []
     with zipfile.ZipFile(file) as archive:
         title = stated_title(archive)
+        parts = (xml_of(archive, name) for name in archive.namelist() if _COMMENTS_OF_SLIDES.match(name))
+        if count := sum(1 for part in parts for _ in every(tree_of(part), "cm")):
+            notices.append(f"{count} comments in it are left out")
         for slide in shown:
             page, unseen, struck = slide_page(archive, slide, title)
             if unseen:

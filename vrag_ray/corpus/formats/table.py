@@ -32,6 +32,8 @@ REGULAR = 0.6
 LEAST_BELOW, REGULAR_BELOW = 3, 0.9
 """Rows from the header on, and the share of them that have as many cells as most, from which on a table may stand below
 lines that say what it is about, as in statements of banks and files of gauges."""
+LEAST_OF_A_NOTE = 3
+"""Words that stand alone in a row, and are no name of it."""
 MOST_LABELS, LEAST_OF_A_KIND = 40, 2
 """Rows of a list of labels and values, and values that begin with a figure, or have none, in it."""
 _ESCAPED_QUOTE = re.compile(r"(?<=[ \w])\\\"(?=\w)")
@@ -105,7 +107,12 @@ class TableSource(SpanSource):
         first = dialect.body if start == begin else 0
         lines = [" ".join(filter(None, map(str.strip, cells))) for cells in rows[:first]]
         header = tuple(map(self._whole, dialect.header))
-        lines += [labelled(cells[1:], cells) if dialect.is_list else labelled(cells, header) for cells in rows[first:]]
+        for cells in rows[first:]:
+            if dialect.is_list:
+                lines.append(labelled(cells[1:], cells))
+            else:
+                is_note = len(cells) > 2 and not any(cells[1:]) and len(cells[0].split()) >= LEAST_OF_A_NOTE
+                lines.append(cells[0] if is_note else labelled(cells, header))
         return clean("\n".join(filter(None, lines)))
 
     def _whole(self, cell: str) -> str:

@@ -34,6 +34,8 @@ _RUN = re.compile(r"(<w:r(?:\s[^>]*)?>\s*<w:rPr>((?:(?!</w:rPr>).)*)</w:rPr>)((?
 _WORDS = re.compile(r"<w:t(?:\s[^>]*)?>([^<]*)</w:t>")
 _GONE = re.compile(r"<w:(moveFrom|del)\b(?:[^>]*[^/>])?>.*?</w:\1>", re.DOTALL)
 """Moved away, or deleted."""
+_CHANGED = re.compile(r"<w:([a-z]\w*)Change\b(?:[^>]*[^/>])?>.*?</w:\1Change>", re.DOTALL)
+"""The look that something had before it was changed."""
 _FALLBACK = re.compile(r"<mc:Fallback>.*?</mc:Fallback>", re.DOTALL)
 _WITH_TEXT = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml")
 _SHAPE = re.compile(r"<p:(sp|pic|graphicFrame|cxnSp)>(?:(?!</p:\1>).)*?</p:\1>", re.DOTALL)
@@ -286,7 +288,8 @@ def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]
             hidden, struck = (hidden, struck + count) if is_struck else (hidden + count, struck)
             return _WORDS.sub("", part)
 
-        xml = _GONE.sub(lambda match: _WORDS.sub("", match[0]), _FALLBACK.sub("", xml))
+        xml = _CHANGED.sub("", _FALLBACK.sub("", xml))
+        xml = _GONE.sub(lambda match: _WORDS.sub("", match[0]), xml)
         if looks:
             is_on_white = on_white(xml)
             xml = _PARAGRAPH.sub(paragraph, xml)

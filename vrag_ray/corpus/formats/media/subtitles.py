@@ -36,6 +36,8 @@ _VOICE = re.compile(r"<v(?:\.[\w.-]*)?[ \t]+([^<>\n]{1,80})>", re.IGNORECASE)
 """Who speaks the words behind it, in WebVTT."""
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
 _DRAWING = re.compile(r"\{[^}]*\\p[1-9]")
+_TRANSPARENT = re.compile(r"\{[^}]*\\alpha&H[fF]{2}&?[^}]*\}.*", re.DOTALL)
+"""What follows in ASS, unless that changes with time."""
 _LINE_END = re.compile(r"\\[Nn]|\n")
 _BREAKS = re.compile(r"\\h|\s+")
 _TIME = r"(-?)(?:(\d+)[ \t]*:[ \t]*)?(\d{1,2})[ \t]*:[ \t]*(\d{1,2})(?:[ \t]*[.,:][ \t]*(\d{1,9}))?"
@@ -352,6 +354,8 @@ def _plain(text: str) -> tuple[str, ...]:
     """The lines of a caption that have words, without styles; none of a drawing."""
     if _DRAWING.search(text):
         return ()
+    if text.count("\\alpha") == 1 and "\\t(" not in text:
+        text = _TRANSPARENT.sub("", text)
     bare = _STYLING.sub("", _VOICE.sub(r"\1: ", _READING.sub("", clean(text))))
     words = clean(_ENTITY.sub(lambda entity: html.unescape(entity[0]), bare))
     lines = (_BREAKS.sub(" ", line).strip() for line in _LINE_END.split(words))

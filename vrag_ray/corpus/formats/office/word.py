@@ -121,6 +121,8 @@ def document_content(file: Path | BinaryIO, depth: int) -> Content:
         return f"</p>{rewriting.graphics[number]}<p>" if number < len(rewriting.graphics) else mark[0]
 
     notices += rewriting.notices
+    if rewriting.hidden_rows:
+        notices.append(f"{rewriting.hidden_rows} rows of tables in it are left out: they are hidden")
     return Content(_MARK.sub(drawn, _LIST.sub(_NUMBERED, str(result.value))), title, notices)
 
 
@@ -130,6 +132,7 @@ class _Rewriting:
     def __init__(self, archive: zipfile.ZipFile, seen: Mapping[str, bytes], depth: int) -> None:
         self.graphics: list[str] = []
         self.notices: list[str] = []
+        self.hidden_rows = 0
         self._depth = depth
         self._pictures = Pictures(archive)
         self._archive = archive
@@ -196,6 +199,9 @@ class _Rewriting:
         if tag in _LEFT_OUT or (tag == "shape" and _WATERMARK in element.get("id", "")):
             return
         if tag == "tr":
+            if _is_on(child(element, "trPr", "hidden")):
+                self.hidden_rows += 1
+                return
             _fill_before(element)
         if tag == "altChunk":
             yield from self._chunk(element)
@@ -274,6 +280,10 @@ class _Rewriting:
         markup = markup or self._pictures.markup(drawing, self._relations, _LARGEST_PICTURE)
         if markup:
             yield self._mark(markup)
+
+
+def _is_on(switch: ElementTree.Element | None) -> bool:
+    return switch is not None and switch.get(f"{_WORD}val", "1") not in ("0", "false", "off")
 
 
 def _drop_arguments(root: ElementTree.Element) -> None:
