@@ -37,6 +37,20 @@ def test_metadata_values_have_the_type_they_look_like():
     }
 
 
+def test_codes_and_what_no_number_holds_stay_texts():
+    texts = ["007", "nan", "-inf", "1e999", "1_000", "\u0662", "98765432109876543210", "0x1f", ""]
+    assert parse_meta([f"m{n}={text}" for n, text in enumerate(texts)], "--meta") == {
+        f"m{n}": text for n, text in enumerate(texts)
+    }
+    assert parse_meta(["a=-7", "b=+1.50", "c=0", "d=2e3", "e=.5"], "--meta") == {
+        "a": -7,
+        "b": 1.5,
+        "c": 0,
+        "d": 2000.0,
+        "e": 0.5,
+    }
+
+
 def test_no_filter_options_are_no_filter():
     assert parse_filter(None, [], None) is None
     narrowed = parse_filter(["ab"], ["page"], ["year=2024"])

@@ -69,6 +69,21 @@ def test_a_manifest_says_something_of_each_file(folder: Path, suffix: str) -> No
     assert (second.name, dict(second.meta)) == ("b.md", {"year": 1921})
 
 
+def test_a_manifest_of_a_spreadsheet_keeps_its_codes(folder: Path) -> None:
+    manifest = folder / "list.csv"
+    manifest.write_text("\ufeffpath;shelf;share;volume\na.md;0042;nan;3\n")
+    [source] = read_manifest(manifest)
+    assert dict(source.meta) == {"shelf": "0042", "share": "nan", "volume": 3}
+
+
+def test_lines_of_a_manifest_end_at_line_feeds_alone(folder: Path) -> None:
+    manifest = folder / "list.jsonl"
+    row = json.dumps({"path": "a.md", "author": "Ida\u2028Brook\u0085Lane"}, ensure_ascii=False)
+    manifest.write_text(f"\ufeff{row}\r\n", newline="")
+    [source] = read_manifest(manifest)
+    assert str(source.meta["author"]).startswith("Ida")
+
+
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
@@ -77,6 +92,7 @@ def test_a_manifest_says_something_of_each_file(folder: Path, suffix: str) -> No
         ("m.jsonl", '{"path": "a.md", "tags": ["x"]}\n', "tags is neither a text nor a number"),
         ("m.jsonl", "{\n", r"line 1 of .*m\.jsonl is not JSON"),
         ("m.csv", "path\n", "has no rows"),
+        ("m.csv", "path,year\na.md,2020,north\n", r"row 1 of .*m\.csv has more values than there are columns"),
         ("m.txt", "a.md\n", r"is no manifest: use one of \.jsonl, \.csv, \.parquet"),
     ],
 )

@@ -187,13 +187,10 @@ def _parse_pair(pair: str, option: str) -> tuple[str, MetaValue]:
 
 
 def _parse_value(text: str) -> MetaValue:
+    from vrag_ray.types.documents import number_or_text
+
     if len(text) > 1 and text[0] == text[-1] == '"':
         return text[1:-1]
     if text in ("true", "false"):
         return text == "true"
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text
+    return number_or_text(text)

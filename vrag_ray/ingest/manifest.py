@@ -12,6 +12,7 @@ from vrag_ray.corpus.model import clean
 from vrag_ray.ingest.object_store import is_remote, listed
 from vrag_ray.ingest.sources import Source, file_source
 from vrag_ray.types import MetaValue, VragError
+from vrag_ray.types.documents import number_or_text
 from vrag_ray.types.file_names import given_path, shown_name
 
 if TYPE_CHECKING:
@@ -39,12 +40,18 @@ def _rows(manifest: Path) -> Iterator[Mapping[str, object]]:
     suffix = manifest.suffix.lower()
     try:
         if suffix == ".jsonl":
-            lines = manifest.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+            # Only \n ends a line of JSON: str.splitlines would also cut at separators that strings may hold.
+            lines = manifest.read_text(encoding="utf-8-sig", errors="surrogateescape").split("\n")
             yield from (_object(manifest, number, line) for number, line in enumerate(lines, 1) if line.strip())
         elif suffix == ".csv":
             with manifest.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
-                for row in csv.DictReader(stream):
-                    yield {str(name): _number_or_text(value) for name, value in row.items()}
+                head = stream.readline()
+                stream.seek(0)
+                # Spreadsheets write what their language separates by.
+                for number, row in enumerate(csv.DictReader(stream, delimiter=max(",;\t", key=head.count)), 1):
+                    if None in row:
+                        raise VragError(f"row {number} of {manifest} has more values than there are columns")
+                    yield {name: value and number_or_text(value) for name, value in row.items()}
         elif suffix == ".parquet":
             import pyarrow.parquet as pq
 
@@ -93,12 +100,3 @@ def _object(manifest: Path, number: int, line: str) -> Mapping[str, object]:
     if not isinstance(row, dict):
         raise VragError(f"line {number} of {manifest} is not a JSON object")
     return row
-
-
-def _number_or_text(value: str | None) -> object:
-    for kind in (int, float):
-        try:
-            return kind(value or "")
-        except ValueError:
-            continue
-    return value

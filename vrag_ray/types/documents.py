@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,20 @@ from vrag_ray.types.geometry import Box, Word
 
 MetaValue = str | int | float | bool
 Meta = Mapping[str, MetaValue]
+_CODE = re.compile(r"[-+]?0[0-9]|.*[^-+.0-9eE]")
+
+
+def number_or_text(text: str) -> int | float | str:
+    """``text`` as the number that it writes, or as it is: a code such as ``007``, digits that no number holds, NaN."""
+    written = text.strip()
+    try:
+        number = float(written)
+        if _CODE.match(written) or not math.isfinite(number):
+            return text
+        whole = int(written) if written.lstrip("+-").isdigit() else None
+    except ValueError:
+        return text
+    return number if whole is None else whole if whole == number else text
 
 
 class PassageKind(StrEnum):
