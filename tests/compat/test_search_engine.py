@@ -20,6 +20,7 @@ from tests.support import tiny_embedders as tiny
 from tests.support.embedding_material import picture, png, vectors
 from tests.support.planted import PlantedEmbedder
 from vrag_ray import SearchEngine
+from vrag_ray.compat.corpus_records import CorpusRecord, read_records, write_records
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality
 from vrag_ray.embedding.pictures import fitted_to
@@ -159,6 +160,14 @@ def test_several_collections_are_searched_as_one(home: Path, built: dict[str, An
 def test_a_list_is_named_by_its_model(home: Path, built: dict[str, Any]) -> None:
     with pytest.raises(NotFoundError, match=r"minilm_file_data_list\.jsonl"):
         SearchEngine("minilm").load_index(home / "search_engine/corpus/image_index")
+
+
+def test_a_list_is_read_as_it_was_written(tmp_path: Path) -> None:
+    record = CorpusRecord(
+        uid="r1", type="text", file_path="notes.txt", content="Tides\u2028are printed\x85in May", unit="r1"
+    )
+    write_records(tmp_path / "list.jsonl", [record, record])
+    assert read_records(tmp_path / "list.jsonl") == [record, record]
 
 
 class CountingEmbedder(PlantedEmbedder):

@@ -116,7 +116,8 @@ def write_records(path: Path, records: Sequence[CorpusRecord]) -> None:
 def read_records(path: Path) -> list[CorpusRecord]:
     """The inverse of ``write_records``. Raises NotFoundError without the file, VragError for a line that is none."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Only \n ends a line of JSON: str.splitlines would also cut at separators that strings may hold.
+        *lines, _ = path.read_text(encoding="utf-8").split("\n")
     except OSError as error:
         raise NotFoundError(
             f"{path.parent} has no {path.name}: build_index writes it, with the engine's own model name"
