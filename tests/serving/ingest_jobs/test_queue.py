@@ -85,3 +85,12 @@ async def test_what_a_desktop_leaves_beside_the_jobs_is_passed_over(tmp_path: Pa
     queue.submit("a", [uploaded_file(tmp_path, "a")], {})
     await queue.close()
     assert [record for record in caplog.records if "cannot be read" in record.getMessage()] == []
+
+
+@pytest.mark.parametrize("job_id", ["a\0b", "..", "a" * 300])
+async def test_an_id_that_no_job_can_have_is_of_none(tmp_path: Path, job_id: str):
+    queue = JobQueue(tmp_path / "jobs", Ingest(), max_waiting=9, keep=9)
+    (tmp_path / "job.json").write_text("{}")
+    with pytest.raises(NotFoundError, match="no job"):
+        queue.job(job_id)
+    await queue.close()

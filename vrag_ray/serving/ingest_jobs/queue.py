@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -37,6 +38,7 @@ PROGRESS_EVERY_S = 1.0
 BUSY_S = 2.0
 """Pause before a job whose collection another process writes to is tried again."""
 OWNERS = ".owners"
+_ID = re.compile("[A-Za-z0-9_-]{1,64}")
 _ORPHAN_S = 3600.0
 """Files whose upload broke off before a job was made of them are removed when they are this old."""
 
@@ -93,12 +95,13 @@ class JobQueue:
         return public
 
     def job(self, job_id: str) -> IngestJob:
-        if not self._is_current(job_id):
+        # An id becomes the name of a folder: one that no upload can have is none.
+        if _ID.fullmatch(job_id) and not self._is_current(job_id):
             self._read(job_id)
         try:
             return self._jobs[job_id].public
         except KeyError:
-            raise NotFoundError(f"no job {job_id}; only the last {self._keep} are kept") from None
+            raise NotFoundError(f"no job {job_id[:80]}; only the last {self._keep} are kept") from None
 
     def leave(self) -> None:
         """Another replica may take the place of this one at once."""
