@@ -51,7 +51,7 @@ def test_outside_of_a_job_a_relative_place_is_the_callers_own(tmp_path: Path, mo
 
 STUCK = """
 import atexit, json, os, time
-import psutil, ray
+import lance, psutil, ray
 from vrag_ray.cluster import left_running, start_ray, stop_ray
 
 start_ray()
@@ -82,13 +82,17 @@ def stuck() -> dict[str, Any]:
         [sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=HANGS_AFTER_S, check=True
     )
     report: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-    return report
+    return report | {"stderr": ended.stderr}
 
 
 def test_a_worker_that_locks_up_as_it_exits_does_not_outlive_the_session(stuck: dict[str, Any]):
     assert stuck["stuck"] in stuck["started"]
     alive = [psutil.Process(pid) for pid in stuck["started"] if psutil.pid_exists(pid)]
     assert [process.cmdline() for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_a_start_of_ray_prints_no_warning_of_lance(stuck: dict[str, Any]):
+    assert "fork-safe" not in stuck["stderr"]
 
 
 def test_workers_have_the_priority_of_the_process_that_started_them(stuck: dict[str, Any]):

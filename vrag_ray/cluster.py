@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -161,6 +162,8 @@ def _load() -> str:
 def _init_local(temp_dir: Path | None) -> None:
     import ray
 
+    # Ray forks to start its programs, which replace themselves at once: nothing of Lance runs in between.
+    warnings.filterwarnings("ignore", "lance is not fork-safe")
     with _described_in_utf8():
         ray.init(
             # Without it, Ray would join a cluster that `ray start` made on this machine, and refuse what follows.
