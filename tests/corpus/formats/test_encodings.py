@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from vrag_ray.corpus.formats.encodings import decode_text, is_unlikely
+from vrag_ray.corpus.formats.encodings import decode_text, encoding_in, is_unlikely
 from vrag_ray.corpus.model import DecodeError, clean
 
 GERMAN = "Die Straßenbrücke kostete 4,2 Millionen, Größe 42 m."
@@ -61,7 +61,9 @@ def test_tables_of_names_without_the_small_words_of_a_language_are_read_right(te
 
 
 def test_the_notice_names_the_encoding():
-    assert decode_text(GERMAN.encode("cp1252")).notice == "read as CP1252: it is not UTF-8"
+    notice = decode_text(GERMAN.encode("cp1252")).notice
+    assert notice == "read as CP1252: it is not UTF-8"
+    assert (encoding_in(["left out: a table", notice]), encoding_in([])) == ("CP1252", "UTF-8")
 
 
 @pytest.mark.parametrize("text", [GERMAN, RUSSIAN, JAPANESE, "plain", ""])

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from vrag_ray.corpus.model import DecodeError
 
+_NAMED = re.compile(r"read as (\S+): it is not UTF-8")
 LOOKED_AT = 50_000
 """Bytes of a file that decide its encoding."""
 SCORED = 2_000
@@ -176,6 +177,11 @@ def _read_as(data: bytes, encoding: str) -> DecodedText:
     if lost := text.count("\ufffd"):
         notice += f", and {lost} of its characters are damaged"
     return _as_text(text, notice)
+
+
+def encoding_in(notices: Iterable[str]) -> str:
+    """The encoding in which a text was read, by its notices; UTF-8 where none names another."""
+    return next((named[1] for notice in notices if (named := _NAMED.match(notice))), "UTF-8")
 
 
 def shown(encoding: str) -> str:

@@ -15,6 +15,7 @@ from vrag_ray.client.schemas import (
     PageElements,
 )
 from vrag_ray.config import Settings
+from vrag_ray.corpus.formats.encodings import encoding_in
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.library.library import Library
 from vrag_ray.serving.contract import Original, UploadedFile
@@ -29,10 +30,6 @@ from vrag_ray.types.redaction import public_uri, scrub
 if TYPE_CHECKING:
     from vrag_ray.serving.ingest_jobs.task import IngestFiles
 
-_SAFE_TYPES = {
-    DocumentKind.PDF: "application/pdf",
-    DocumentKind.TEXT: "text/plain; charset=utf-8",
-}
 _SAFE_PREFIXES = {DocumentKind.IMAGE: "image/", DocumentKind.VIDEO: "video/"}
 
 
@@ -95,7 +92,7 @@ class Documents(Library):
     async def original(self, doc_id: str) -> Original:
         document = await self.document(doc_id)
         name = public_uri(document.uri).rpartition("/")[2] or document.doc_id
-        type_ = media_type(document.kind, name, str(document.meta.get("format", "")))
+        type_ = media_type(document, name)
         return Original(document.doc_id, name, type_, document.size_bytes)
 
     async def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = "") -> IngestJob:
@@ -133,18 +130,21 @@ def document_info(document: Document) -> DocumentInfo:
     )
 
 
-def media_type(kind: DocumentKind, name: str, format_: str = "") -> str:
+def media_type(document: Document, name: str) -> str:
     """A type that a browser cannot be led to run: detected from the bytes, from the name only within that kind.
 
-    ``format_`` is the document's ``format``: what is drawn as pages but is no PDF, an office file or a web page, is
-    nothing for a browser.
+    What is drawn as pages but is no PDF, an office file or a web page, is nothing for a browser.
     """
-    if (kind is DocumentKind.PDF and format_) or format_ == "Outlook message":
+    format_ = document.meta.get("format")
+    if (document.kind is DocumentKind.PDF and format_) or format_ == "Outlook message":
         return "application/octet-stream"
-    if kind in _SAFE_TYPES:
-        return _SAFE_TYPES[kind]
+    if document.kind is DocumentKind.PDF:
+        return "application/pdf"
+    if document.kind is DocumentKind.TEXT:
+        # A name that a browser does not know is as none to it: it detects the encoding itself.
+        return f"text/plain; charset={encoding_in(document.notices).lower()}"
     guessed = mimetypes.guess_type(name)[0] or ""
-    safe = guessed.startswith(_SAFE_PREFIXES[kind]) and "svg" not in guessed
+    safe = guessed.startswith(_SAFE_PREFIXES[document.kind]) and "svg" not in guessed
     return guessed if safe else "application/octet-stream"
 
 
