@@ -45,4 +45,8 @@ class NotFoundError(VragError):
 
 def validation_message(error: Mapping[str, object]) -> str:
     """What is wrong by one of the ``errors()`` of pydantic, in the words of the validator that raised it."""
+    if error.get("type") == "json_invalid" and isinstance(place := error.get("loc"), tuple) and place:
+        reason = error.get("ctx")
+        words = reason.get("error", "") if isinstance(reason, Mapping) else ""
+        return f"no JSON from character {place[-1]} on: {words}"
     return str(error["msg"]).removeprefix("Value error, ")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from vrag_ray.types import Meta, MetaValue, PassageKind
 
@@ -35,6 +37,9 @@ class MetaRange(BaseModel):
         return True
 
 
+_BOUNDS = frozenset(MetaRange.model_fields)
+
+
 class SearchFilter(BaseModel):
     """All the conditions given must hold. ``doc_ids`` and ``kinds`` are alternatives within themselves."""
 
@@ -43,6 +48,18 @@ class SearchFilter(BaseModel):
     doc_ids: list[str] | None = None
     kinds: list[PassageKind] | None = None
     meta: dict[str, MetaValue | MetaRange] | None = Field(default=None)
+
+    @field_validator("meta", mode="before")
+    @classmethod
+    def _values_or_ranges(cls, meta: object) -> object:
+        """Without this, the refusal of a value would name the first of the types that it might have."""
+        for name, value in meta.items() if isinstance(meta, Mapping) else ():
+            is_range = isinstance(value, MetaRange) or (isinstance(value, Mapping) and value.keys() <= _BOUNDS)
+            if not (is_range or isinstance(value, str | int | float)):
+                raise ValueError(
+                    f"{str(name)[:80]!r} is a text, a number, true, false, or an object of {', '.join(sorted(_BOUNDS))}"
+                )
+        return meta
 
     def matches_meta(self, meta: Meta) -> bool:
         """Whether ``meta`` fulfils the metadata conditions; an absent name never matches."""

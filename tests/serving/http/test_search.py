@@ -73,6 +73,24 @@ async def test_a_body_that_is_no_request_is_422_and_not_a_crash(client: httpx.As
     assert set(reply.json()) == {"error"}
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"query": "a"}}', "body: no JSON from character 14 on: Extra data"),
+        (b"{'query': 'a'}", "body: no JSON from character 1 on: Expecting property name"),
+        (
+            b'{"query": "a", "filter": {"meta": {"year": [2024]}}}',
+            "'year' is a text, a number, true, false, or an object",
+        ),
+    ],
+)
+async def test_a_refusal_says_where_a_body_is_wrong_and_what_it_takes(
+    client: httpx.AsyncClient, content: bytes, message: str
+):
+    reply = await client.post("/v1/search", content=content, headers={"content-type": "application/json"})
+    assert (reply.status_code, message in reply.json()["error"]["message"]) == (422, True)
+
+
 async def test_post_search_has_the_originals_shape(client: httpx.AsyncClient):
     reply = await client.post("/search", json={"queries": ["a", "b"], "top_k": 2, "search_corpus": "ignored"})
     results = reply.json()["results"]
