@@ -12,7 +12,7 @@ from ui import gateway
 from ui.inert import plain
 from vrag_ray.client.schemas import DocumentInfo, FileState, IngestJob, JobState
 from vrag_ray.types import DocumentStatus, VragError
-from vrag_ray.views.words import counted
+from vrag_ray.views.words import counted, size_in_words
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -65,7 +65,7 @@ def _numbers(listed: Sequence[DocumentInfo], total: int, version: int) -> None:
     row = st.container(horizontal=True)
     row.metric("Documents", f"{total:,}")
     row.metric("Pages, pictures, clips", f"{pages:,}")
-    row.metric("Size", f"{sum(document.size_bytes for document in listed) / 1e6:,.1f} MB")
+    row.metric("Size", size_in_words(sum(document.size_bytes for document in listed)))
     row.metric("With problems", f"{broken:,}")
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     st.caption(f"{counts or 'empty'} · collection version {version}")
@@ -161,7 +161,7 @@ def _document(document: DocumentInfo, collection: str) -> None:
             "" if document.status is DocumentStatus.ERROR else f" · {kind} · {counted(document.units, UNITS[kind])}"
         )
         facts.markdown(_STATUS[document.status] + readable)
-        facts.caption(f"{document.size_bytes / 1e6:.2f} MB · added {document.added_at[:10]}")
+        facts.caption(f"{size_in_words(document.size_bytes)} · added {document.added_at[:10]}")
         if document.error:
             st.caption(f":material/error: {plain(document.error)}")
         for notice in document.notices:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import streamlit as st
 
 from ui.inert import plain
-from ui.words import size_in_words
 from vrag_ray.agent.events import PictureRef
 from vrag_ray.client.schemas import MAX_PICTURE_BYTES, data_url
+from vrag_ray.views.words import size_in_words
 
 TYPES = ("png", "jpg", "jpeg", "webp")
 PREVIEW_PX, SHOWN_PX = 72, 180

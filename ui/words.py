@@ -32,11 +32,6 @@ def clock(seconds: float) -> str:
     return f"{int(minutes)}:{rest:04.1f}"
 
 
-def size_in_words(size: int) -> str:
-    """``3.4 MB`` or ``12 kB``, of bytes."""
-    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(1, round(size / 1e3))} kB"
-
-
 def where(place: Place | Citation) -> str:
     """``page 4`` or ``1:00.0 to 1:12.5``."""
     return _where(place.page, place.t_start, place.t_end, named=(place.label, place.pages))

@@ -19,7 +19,7 @@ from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.ingest import Source, ingest, stages
 from vrag_ray.ingest.committer import NOTHING_TO_READ
-from vrag_ray.ingest.report import IngestReport
+from vrag_ray.ingest.report import FileError, IngestReport
 from vrag_ray.types import DocumentStatus, VragError
 from vrag_ray.types.file_names import names_of
 
@@ -45,6 +45,13 @@ def names(folder: Path) -> list[list[str]]:
 
 def report_text(report: IngestReport) -> str:
     return "\n".join(report_lines(report, "c"))
+
+
+def test_errors_are_told_in_the_order_of_the_folders(folder: Path) -> None:
+    report = run(folder)
+    broken = [FileError(f"file:///in/{name}.pdf", f"{name}.pdf: is damaged") for name in ("b", "a", "c")]
+    lines = report_lines(replace(report, failed=tuple(broken)), "c")
+    assert lines[-3:] == [f"error: {name}.pdf: is damaged" for name in "abc"]
 
 
 def test_files_with_nothing_to_read_are_named_and_no_search_finds_them(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vrag_ray.agent.events import CorrectionEvent, ErrorEvent, SearchEvent
-from vrag_ray.views.words import QUOTE_CHARS, Narrator, event_lines, shortened, where_text
+from vrag_ray.views.words import QUOTE_CHARS, Narrator, event_lines, shortened, size_in_words, where_text
 
 LONG = "the model could not be reached " * 20
 
@@ -20,6 +20,10 @@ def test_where_text_names_page_time_or_characters():
 def test_long_text_is_cut_between_words():
     assert shortened("one  two\nthree", 9) == "one two …"
     assert shortened("one  two", 9) == "one two"
+
+
+def test_no_file_is_shown_as_nothing():
+    assert [size_in_words(size) for size in (12, 2_400, 3_449_000)] == ["1 kB", "2 kB", "3.4 MB"]
 
 
 def test_errors_and_queries_are_whole_and_what_a_model_writes_at_length_is_shortened():

@@ -184,6 +184,11 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
+def size_in_words(size: int) -> str:
+    """``3.4 MB`` or ``12 kB``, of bytes."""
+    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{max(1, round(size / 1e3))} kB"
+
+
 def shortened(text: str, limit: int = QUOTE_CHARS) -> str:
     """On one line, cut at a space where it is longer than ``limit``."""
     flat = " ".join(text.split())

@@ -10,6 +10,7 @@ import typer
 
 from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, load
 from vrag_ray.types.file_names import listed_names, names_of
+from vrag_ray.views.words import size_in_words
 
 if TYPE_CHECKING:
     from vrag_ray.types import Document
@@ -44,7 +45,7 @@ def documents(
     uris = [uri for document in listed for uri in document.uris]
     names = dict(zip(uris, names_of(uris), strict=True))
     for document in listed:
-        size = f"{document.size_bytes / 1024:,.0f} KiB"
+        size = size_in_words(document.size_bytes)
         typer.echo(
             f"{document.doc_id[:12]}  {document.kind:5}  {document.status:7}  {document.units:5}  {size:>12}  "
             f"{listed_names([names[uri] for uri in document.uris], MOST_NAMES)}{_title(document)}"

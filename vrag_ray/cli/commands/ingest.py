@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -133,7 +134,8 @@ def report_lines(report: IngestReport, collection: str) -> list[str]:
     lines += [f"notice: {notice}" for notice in report.notices]
     lines += [f"notice: {notice}" for notice in file_notice_lines(report.file_notices)]
     lines += gone_lines(report.gone, collection)
-    lines += [f"error: {problem.error}" for problem in report.failed]
+    # In the order of the folders, not in that in which several processes met them.
+    lines += [f"error: {problem.error}" for problem in sorted(report.failed, key=attrgetter("uri"))]
     return lines
 
 
