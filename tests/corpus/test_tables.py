@@ -62,6 +62,22 @@ def document(tmp_path: Path) -> tuple[pymupdf.Document, Path]:
     return pymupdf.open(), tmp_path / "drawn.pdf"
 
 
+def test_the_unit_of_a_column_is_none_of_the_others(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    page = drawn.new_page()
+    for y, row in enumerate(
+        [["Course", "Weeks (all)", "Fee (euros)"], ["Rowing", "8", "110"], ["Sailing", "10", "95"]]
+    ):
+        for x, cell in enumerate(row):
+            place = pymupdf.Rect(60 + 120 * x, 100 + 20 * y, 180 + 120 * x, 120 + 20 * y)
+            page.draw_rect(place)
+            put(page, place.x0 + 4, place.y1 - 6, cell)
+    drawn.save(path)
+    text = read(path)
+    [table] = tables(text.words, text.aspect)
+    assert (table.heads, table.unit) == (("Course", "Weeks (all)", "Fee (euros)"), "")
+
+
 def test_a_statement_has_its_figures_under_their_years_and_its_unit(document: tuple[pymupdf.Document, Path]) -> None:
     drawn, path = document
     page = drawn.new_page()

@@ -666,9 +666,12 @@ def _heads(rows: Sequence[Sequence[Cell]], columns: int) -> tuple[str, ...]:
 
 def _unit(above: Sequence[_Line], heads: Sequence[_Line]) -> str:
     """The nearest text above the figures of all columns: in brackets, or as a line of its own."""
+    # Behind the name of a column, "Price (euro)" says nothing of the others.
+    own = {piece.text for line in heads for piece in line.pieces[1:] if not _IN_BRACKETS.match(piece.text)}
     for line in [*reversed(above), *heads]:
         text = " ".join(piece.text for piece in line.pieces)
-        for match in _IN_BRACKETS.finditer(text):
+        shared = " ".join(piece.text for piece in line.pieces if piece.text not in own or " (in " in piece.text)
+        for match in _IN_BRACKETS.finditer(shared):
             if _UNIT.search(match[1]):
                 return match[1]
         if _BARE_UNIT.match(text) and _UNIT.search(text):
