@@ -176,6 +176,16 @@ def test_the_pages_of_a_list_of_figures_begin_again_and_are_no_prices() -> None:
     assert not any("towel" in match.quote for match in matches_for("How much is a hot towel?", led("\n".join(lines))))
 
 
+@pytest.mark.parametrize("ordinal", ["bis zum 30. April", "im 3. Stock", "on 12. May"])
+def test_an_ordinal_ends_no_sentence_of_a_text(ordinal: str) -> None:
+    text = f"Kran 5 ist {ordinal} frei. Der Hof hat 12. Er ist alt."
+    assert [span.text for span in text_sentences(text)] == [
+        f"Kran 5 ist {ordinal} frei.",
+        "Der Hof hat 12.",
+        "Er ist alt.",
+    ]
+
+
 def test_an_ellipsis_ends_a_sentence_and_dots_to_write_on_part_no_row() -> None:
     assert [span.text for span in text_sentences("He left.... Then she came.")] == ["He left....", "Then she came."]
     assert [len(row.cells) for row in rows(page(led("Name .............. Date ..............")))] == [1]
@@ -885,6 +895,13 @@ def test_stamped_lines_are_captions(text: str, expected: list[tuple[str, float, 
         ("How deep is the dock?", "The dock is 90 m long and 8 m deep.", "8 m deep"),
         ("What is the depth of the dock?", "The dock is 90 m long.", ""),
         ("How long is the dock?", "The dock is 90 m long and 8 m deep.", "90 m long"),
+        ("Wie viel kostete das Dock?", "Das Dock kostete 6,4 Millionen Euro im Jahr 1907.", "6,4 Millionen Euro"),
+        ("Wie tief ist das Dock?", "Das Dock ist 90 m lang und 8 m tief.", "8 m tief"),
+        ("Wie lang ist das Dock?", "Das Dock ist 90 m lang und 8 m tief.", "90 m lang"),
+        ("Wer führt das Dock?", "Das Dock wurde im Jahr 1907 gebaut und ist der Stolz des Hafens.", ""),
+        ("Wer führt das Dock?", "Der Leiter des Docks ist seit Mai Herr Ole Brandt.", "Herr Ole Brandt"),
+        ("When is the bill due?", "The bill has the number 2025-0871.", ""),
+        ("When was the dock built?", "The dock was built in 1905-07.", "1905"),
     ],
 )
 def test_the_shortest_answer_is_a_part_of_the_quote(question: str, quote: str, answer: str) -> None:

@@ -272,7 +272,24 @@ def test_a_query_never_begins_within_a_word(question: str, query: str) -> None:
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
-        ("Wie hoch ist die Gebühr für den Hafen?", ["hoch", "gebühr", "hafen"]),
+        ("Which report mentions the tern?", ["tern"]),
+        ("What files contain the word lagoon?", ["word", "lagoon"]),
+        ("In which letter is the tern described?", ["tern"]),
+        ("Welche Datei enthält den Pegel?", ["pegel"]),
+        ("In welchem Dokument wird der Pegel erwähnt?", ["pegel"]),
+        ("Which folder holds the tern?", ["folder", "holds", "tern"]),
+    ],
+)
+def test_the_document_that_is_looked_for_need_not_call_itself_so(question: str, expected: list[str]) -> None:
+    (part,) = parts(question, limit=3)
+    assert [term.surface for term in part.terms] == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Wie hoch ist die Gebühr für den Hafen?", ["gebühr", "hafen"]),
+        ("Wie heißt der Hafen?", ["hafen"]),
         ("Quel est le prix de l'entrée du port ?", ["prix", "entrée", "port"]),
         ("¿Cuál es el precio de la entrada?", ["precio", "entrada"]),
         ("Qual è il prezzo della torta?", ["prezzo", "torta"]),

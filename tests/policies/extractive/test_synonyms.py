@@ -36,6 +36,8 @@ def best_match(question: str, text: str, title: str = "notes") -> Match:
         ("How many kilometres is the crossing?", "The crossing takes 25 minutes for 11 km.", "11 km"),
         ("When was Ilse Dorn born?", "Ilse Dorn, date of birth 7 June 1986", "7 June 1986"),
         ("What is the length of the hall?", "The hall measures 64 m and holds 300 people.", "64 m"),
+        ("Was kostet die Überfahrt?", "Preis der Überfahrt: 12 Euro, Dauer: 25 Minuten", "12 Euro"),
+        ("Wer leitet die Brauerei?", "Leiterin der Brauerei ist Frau Ida Moos, gebraut wird seit 1901.", "Ida Moos"),
         ("What is the price of a shower?", "A shower lasts 5 minutes. A shower takes € 1.50.", "1.50"),
     ],
 )

@@ -32,7 +32,7 @@ _CALL = re.compile(r"\+\d+ \d")
 """A telephone number, which may be "the number of" something, and is no weight or price."""
 _UNIT = re.compile(r"\s?([A-Za-zµ°€$£][\w°/²³·]*)")
 _CLOCK_OR_YEAR = re.compile(
-    rf"{_APART}(?:\d{{1,2}}:\d\d|(?:1[5-9]|20)\d\d(?:\s?[年년](?:\s?\d{{1,2}}\s?[月월](?:\s?\d{{1,2}}\s?[日일])?)?)?)"
+    rf"{_APART}(?:\d{{1,2}}:\d\d|(?:1[5-9]|20)\d\d(?![-/](?!(?:1[5-9]|20)?\d\d\b)\d)(?:\s?[年년](?:\s?\d{{1,2}}\s?[月월](?:\s?\d{{1,2}}\s?[日일])?)?)?)"
     rf"(?![^\W{UNSPACED}])"
 )
 _CAPITAL = "[A-Z\u0386-\u03ab\u0400-\u042f]"
@@ -41,14 +41,14 @@ _LIST_MARK = re.compile(r"\W*(?:(?:\d{1,3}(?:\.\d+)*|[A-Za-z])[.)]\s+)?[\W_]*")
 """Before the first word of an item: a capital there makes no name."""
 _DURATION = mark_of_quantity("duration")
 _EXTENTS = {
-    **dict.fromkeys(("long", "length"), "length"),
-    **dict.fromkeys(("wide", "width", "broad"), "width"),
-    **dict.fromkeys(("deep", "depth"), "depth"),
-    **dict.fromkeys(("high", "tall", "height"), "height"),
-    **dict.fromkeys(("thick", "thickness"), "thickness"),
+    **dict.fromkeys(("long", "length", "lang", "länge"), "length"),
+    **dict.fromkeys(("wide", "width", "broad", "breit", "breite"), "width"),
+    **dict.fromkeys(("deep", "depth", "tief", "tiefe"), "depth"),
+    **dict.fromkeys(("high", "tall", "height", "hoch", "höhe"), "height"),
+    **dict.fromkeys(("thick", "thickness", "dick", "dicke"), "thickness"),
 }
 _EXTENT = re.compile(
-    rf"^\W*(?:and\s+)?(?:how|what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+the(?:\s+\w+)??)\s+({'|'.join(_EXTENTS)})\b",
+    rf"^\W*(?:and\s+)?(?:how|wie|what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+the(?:\s+\w+)??)\s+({'|'.join(_EXTENTS)})\b",
     re.IGNORECASE,
 )
 _EXTENT_BEHIND = re.compile(rf"[\s-]?[^\W\d]+[\s-]({'|'.join(_EXTENTS)})\b", re.IGNORECASE)
@@ -58,6 +58,8 @@ _CLAUSE_END = re.compile(r";\s|,\s+(?:and|but|while|whereas)\b")
 _ROLE = re.compile(r"\s?\(([^()]+)\)")
 _OF_TIME = frozenset(MONTHS) | frozenset(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
 """Written as names are, and of nobody."""
+_GERMAN = re.compile(r"\b(?:der|das|dem|des|ein|eine|einem|einer|ist|sind|wurde|wurden|wird|und|im|vom|zum|zur|seit)\b")
+"""Words of a language that writes all its nouns as names are written; two of them tell it from others."""
 EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.[\w-]+)+")
 _CONTACT_PATTERNS = {
     AnswerKind.TELEPHONE: re.compile(r"(?<![\w.,/@-])[+(]?\d(?:[ ()./\u00a0-]{0,3}\d){2,14}(?![\w@])"),
@@ -76,7 +78,22 @@ _AROUND = ".,;:\"'“”‘’() "  # noqa: RUF001
 _DAY_OR_YEARS = re.compile(
     r"\d{1,2}([/.-])\d{1,2}\1(?:\d\d)?\d\d$|(?:1[5-9]|20)\d\d\s?[-/]\s?(?:1[5-9]|20)\d\d$|(?:1[5-9]|20)\d\d-\d\d-\d\d$"
 )
-_MAGNITUDES = frozenset({"million", "billion", "thousand", "trillion", "m", "bn", "percent"})
+_MAGNITUDES = frozenset(
+    [
+        "million",
+        "billion",
+        "thousand",
+        "trillion",
+        "m",
+        "bn",
+        "percent",
+        "millionen",
+        "mio",
+        "milliarden",
+        "mrd",
+        "prozent",
+    ]
+)
 
 
 LONGEST_LABEL = 12
@@ -119,13 +136,24 @@ def shortest_answer(part: Part, quote: str) -> str:
     if part.kind is AnswerKind.DATE:
         return _nearest(part, quote, _dates(quote))
     if part.kind is AnswerKind.NAME:
-        names = [(match.start(), match.group().rstrip(".")) for match in _NAME.finditer(without_note_marks(quote))]
+        names = [_without_time(match) for match in _NAME.finditer(without_note_marks(quote))]
         begin = match.end() if (match := _LIST_MARK.match(quote)) is not None else 0
         alone = [(at, name) for at, name in names if at > begin and len(name) > 1 and not is_function_word(name)]
         several = [(at, name) for at, name in names if " " in name]
+        if len({word[0] for word in _GERMAN.finditer(quote)}) > 1:
+            # Those of two words are names of persons and firms, but "Leiterin der Brauerei".
+            alone, several = [], [(at, name) for at, name in several if " der " not in name]
         named = [(at, name) for at, name in sorted({*alone, *several}) if name.casefold() not in _OF_TIME]
         return _in_role(part, quote, named) or _nearest(part, quote, named)
     return ""
+
+
+def _without_time(name: re.Match[str]) -> tuple[int, str]:
+    """``name`` and where it begins, without the month or day before it: ``seit Mai Herr Ole Brandt``."""
+    first, blank, rest = name[0].partition(" ")
+    if blank and first.casefold() in _OF_TIME:
+        return name.start() + len(first) + 1, rest.rstrip(".")
+    return name.start(), name[0].rstrip(".")
 
 
 def _is_measured(text: str) -> bool:

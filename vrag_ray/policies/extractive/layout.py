@@ -17,6 +17,7 @@ from vrag_ray.policies.extractive.lexicon import NUMBERED_NAMES, is_function_wor
 from vrag_ray.policies.extractive.synonyms import without_marks
 from vrag_ray.types import Box, PageText, Word, around, joined, undivided, upright
 from vrag_ray.types.elements import Element, ElementKind
+from vrag_ray.types.months import MONTHS
 from vrag_ray.types.page_breaks import continued, crossing_paragraph
 from vrag_ray.types.superscripts import SUPERSCRIPTS
 
@@ -61,6 +62,8 @@ _CAPTION_NUMBER = re.compile(rf"(?:{NUMBERED_NAMES})\.? \d[\w.-]*\.", re.IGNOREC
 """``Figure 2.`` is the beginning of its caption."""
 _ORDINAL = re.compile(r"^\d{1,2}\.$")
 """``12. März``, or the number of an item."""
+_BEFORE_ORDINAL = re.compile(r"(?:am|zum|vom|der|die|das|den|dem|des|im|ab|bis|beim|und|seit|vor|nach)$")
+"""``zum 30. April``, ``die 2. Etage``"""
 _UNSPACED_END = re.compile(r"(?<=[。！？])(?=[^」』”’）)\s])")  # noqa: RUF001
 _NAMED_ROW = re.compile(r"[^:.!?]{1,60}: [^:]*[^:\s], [^:,.!?]{1,60}: ")
 """``crane: Odin, tonnes: 73``"""
@@ -479,7 +482,9 @@ def text_sentences(text: str) -> list[Span]:
         for word, following in zip_longest(words, words[1:], fillvalue=""):
             current.append(word)
             begins = not following.lstrip(_OPENING + "'([")[:1].islower()
-            is_mark = len(current) == 1 and _ORDINAL.match(word) is not None
+            is_mark = _ORDINAL.match(word) is not None and (
+                len(current) == 1 or _BEFORE_ORDINAL.match(current[-2]) or following.rstrip(",.;:").casefold() in MONTHS
+            )
             ends = begins and _ends_sentence(word, following) and not (is_mark or _is_caption_number(current[:3]))
             if not following or ((ends or len(current) >= MAX_SENTENCE_WORDS) and not is_led):
                 spans.append(Span(" ".join(current)))

@@ -158,12 +158,21 @@ _MOMENT = re.compile(
     re.IGNORECASE,
 )
 _DATE = re.compile(r"^\W*when\b|\b(?:what|which) (?:year|date|day|month|time)\b|\bsince when\b", re.IGNORECASE)
+_DOCUMENT = (
+    r"(?:documents?|files?|pdfs?|reports?|letters?|e-?mails?|slides?|presentations?|films?|videos?|notes"
+    r"|dokumente?n?|dateie?n?|berichte?n?|briefe?n?|folien?|präsentatione?n?)"
+)
 _NO_SUBJECT = re.compile(
+    rf"^\W*(?:which|what|welche[rs]?)\s+(?:of the\s+)?{_DOCUMENT}\s+(?:mentions?|contains?|describes?|discuss(?:es)?"
+    r"|(?:talks?|is|are|says anything) about|refers? to|erwähnt|erwähnen|enthält|enthalten|nennt|nennen|beschreibt)\b"
+    rf"|^\W*in\s+(?:which|what|welche[mnr])\s+{_DOCUMENT}\b|\b(?:described|discussed|erwähnt|genannt|beschrieben)\W*$|"
+    r"^\W*wie (?:hoch|lautet|heißt|heißen)\b|\bbeträgt\b|"
     rf"\b(?:what|which) {_TIMES}\b|\b(?:(?:fiscal|financial|calendar) )?years?(?= (?:1[5-9]|20)\d\d\b)|"
     rf"\bfiscal(?= (?:19|20)\d\d\b)|\b(?:title|caption|name|topic)(?= of (?:the |of )*(?:{NUMBERED_NAMES})\w*\.? \d)",
     re.IGNORECASE,
 )
 """Names the kind of answer, a year or a title, and not its subject."""
+_GERMAN_GRAMMAR = re.compile(r"\b(?:in|wie|welche[mnrs]?)\b", re.IGNORECASE)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _PAGE = re.compile(rf"\b(?:(?:page|slide) (\d{{1,4}})|({'|'.join(_ORDINALS)}) (?:page|slide))\b", re.IGNORECASE)
 _LEADING_FORM = re.compile(
@@ -401,7 +410,12 @@ def _terms(text: str) -> tuple[Term, ...]:
         return terms(abbreviation)
     contact = _contact(text)
     subject = _CONTACTS[contact].sub("", text) if contact is not None else text
-    return terms(_PAGE.sub("", _NO_SUBJECT.sub("", subject)))
+    return terms(_PAGE.sub("", _NO_SUBJECT.sub(_grammar_of, subject)))
+
+
+def _grammar_of(match: re.Match[str]) -> str:
+    """The words of what names no subject by which the language of the question is known."""
+    return " ".join(_GERMAN_GRAMMAR.findall(match[0]))
 
 
 def abbreviation_in(question: str) -> str:

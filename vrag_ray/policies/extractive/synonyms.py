@@ -93,11 +93,12 @@ _UNITS = (
     _Unit("share", "%", "percent"),
 )
 QUANTITIES = {
-    "length": "length long height high tall depth deep width wide distance far altitude elevation thickness diameter",
-    "mass": "weight weigh mass heavy capacity",
-    "money": "price cost fee charge fare rent salary wage",
-    "duration": "duration long length",
-    "temperature": "temperature hot warm cold",
+    "length": "length long height high tall depth deep width wide distance far altitude elevation thickness diameter "
+    "länge lang höhe hoch tiefe tief breite breit entfernung durchmesser",
+    "mass": "weight weigh mass heavy capacity gewicht wiegt schwer tragkraft",
+    "money": "price cost fee charge fare rent salary wage preis kosten kostet kostete gebühr miete gehalt lohn",
+    "duration": "duration long length dauer dauert dauerte",
+    "temperature": "temperature hot warm cold temperatur",
     "power": "power capacity",
     "energy": "energy electricity",
     "speed": "speed fast velocity",
@@ -170,6 +171,22 @@ SYNONYMS = (
     "required necessary needed",
     "permitted allowed",
     "forbidden prohibited",
+    "preis kosten kostet kostete gebühr entgelt",
+    "leiter leiterin leitet leitete leitung chef chefin",
+    "lehrer lehrerin unterrichtet dozent dozentin",
+    "telefon telefonnummer rufnummer tel",
+    "prüfung prüfen geprüft",
+    "adresse anschrift",
+    "mitarbeiter beschäftigte angestellte personal",
+    "umsatz umsätze erlöse umsatzerlöse",
+    "gewinn überschuss jahresüberschuss",
+    "bezahlen bezahlt zahlen zahlbar fällig",
+    "beginnt beginn anfang",
+    "endet ende",
+    "dauert dauerte dauer",
+    "eröffnet eröffnung",
+    "gegründet gründung",
+    "gebaut erbaut baujahr",
 )
 """Groups of words of which each stands for the others; a word may be in several."""
 
