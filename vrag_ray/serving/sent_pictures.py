@@ -56,6 +56,10 @@ def sent_file(text: str, param: str) -> bytes:
     return file
 
 
+_NAME = "picture"
+"""Of the file that is decoded; its sender has not named it."""
+
+
 class SentPictures:
     """Decodes sent files in one killable child process, started at the first of them."""
 
@@ -88,11 +92,12 @@ class SentPictures:
         if self._sandbox is None:
             self._sandbox = Sandbox(LIMITS)
         with tempfile.TemporaryDirectory(prefix="vrag-sent-") as folder:
-            path = Path(folder) / "picture"
+            path = Path(folder) / _NAME
             path.write_bytes(data)
             try:
                 return self._sandbox.render(
                     path, DocumentKind.IMAGE, Locator(page=1), dpi=DPI, box=None, max_pixels=MAX_PIXELS
                 )
             except DecodeError as error:
-                raise InvalidError(f"{param}: {error}", param=param) from error
+                words = str(error).removeprefix(f"{_NAME}: ")
+                raise InvalidError(f"{param}: {words}", param=param) from error

@@ -64,6 +64,7 @@ async def test_a_wrong_field_is_named_with_422(client: httpx.AsyncClient, body: 
     assert error["param"] == field
     assert error["type"] == "invalid_request_error"
     assert field in error["message"]
+    assert f"{field}: {field}: " not in error["message"]
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b'{"query": "\\ud800"}', b"null", b""])
