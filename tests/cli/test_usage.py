@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,8 @@ def test_no_arguments_show_the_help_as_wrong_use(capsys):
         (["search", "x", " "], "empty"),
         (["search", "x", "--mode", ""], "--mode"),
         (["search", "x", "--kind", "song"], "song"),
+        (["search", "x", "--url", "127.0.0.1:8000"], "write it as http://HOST:PORT"),
+        (["ui", "--url", "localhost"], "'localhost' is no address"),
         (["search", "x", "--where", "year"], "year"),
         (["search", "x", "--top-k", "0"], "--top-k"),
         (["ingest", "no-such-file.pdf"], "no-such-file.pdf"),
@@ -90,6 +93,22 @@ def test_a_picture_that_is_too_large_is_named_before_the_first_request(capsys, t
     code, out, err = run(capsys, "ask", "x", "-c", str(tmp_path / "none"), "--picture", str(large))
     assert (code, out) == (1, "")
     assert str(large) in err and "8 MiB" in err
+
+
+def test_a_port_that_is_taken_is_named_before_a_folder_is_read(capsys, tmp_path: Path):
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    (papers / "note.txt").write_text("a note")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for option in ("--port", "--ui-port"):
+            code, _, err = run(capsys, "up", str(papers), option, port)
+            assert (code, err) == (1, f"vrag: port {port} of 127.0.0.1 cannot be used: choose another with {option}\n")
+        code, _, err = run(capsys, "ui", "--port", port)
+        assert (code, len(err.splitlines())) == (1, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["papers"]
 
 
 def test_a_server_that_is_not_there_is_named(capsys):

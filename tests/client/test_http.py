@@ -11,7 +11,7 @@ from tests.support.http_gateway import http
 from tests.support.openai_stub import openai_stub
 from tests.support.stand_in import StandIn
 from vrag_ray.agent.chat import Message, Role
-from vrag_ray.client.http import AsyncClient
+from vrag_ray.client.http import AsyncClient, UnreachableError, server_address
 from vrag_ray.config import OpenAiConfig, ServingConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.openai_api import OpenAiModel
@@ -35,6 +35,17 @@ def dead_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name.lower(), "http://127.0.0.1:9")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("text", ["http://127.0.0.1:8000/v1/", " http://127.0.0.1:8000 ", "http://127.0.0.1:8000//"])
+def test_an_address_may_be_that_of_openais_clients(text: str) -> None:
+    assert server_address(text) == "http://127.0.0.1:8000"
+
+
+@pytest.mark.parametrize("text", ["", "127.0.0.1:8000", "localhost", "ftp://host", "http://", "http://host:99999"])
+def test_what_is_no_address_is_refused_with_the_form_of_one(text: str) -> None:
+    with pytest.raises(UnreachableError, match="write it as http://HOST:PORT"):
+        AsyncClient(text)
 
 
 @pytest.mark.usefixtures("dead_proxy")

@@ -43,9 +43,29 @@ GpusOption = Annotated[
 RayFlag = Annotated[
     bool, typer.Option("--ray", help="Serve on Ray Serve even where one process suffices.  [default: where needed]")
 ]
+
+
+def server_url(url: str | None) -> str | None:
+    """A ``--url`` that was typed, as the address of a server."""
+    if url is None:
+        return None
+    from vrag_ray.client.http import UnreachableError, server_address
+
+    try:
+        return server_address(url)
+    except UnreachableError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 UrlOption = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", envvar="VRAG_URL", help="Use this server instead of a local collection."),
+    typer.Option(
+        "--url",
+        metavar="URL",
+        envvar="VRAG_URL",
+        callback=server_url,
+        help="Use this server instead of a local collection.",
+    ),
 ]
 DocOption = Annotated[list[str] | None, typer.Option("--doc", metavar="ID", help="Only this document (repeatable).")]
 KindOption = Annotated[

@@ -170,10 +170,10 @@ class Client(BlockingSystem):
     def __init__(self, base_url: str, *, api_key: str | None = None, timeout_s: float = 60.0) -> None:
         from anyio.from_thread import start_blocking_portal
 
-        self.base_url = base_url.rstrip("/")
         with ExitStack() as stack:
             portal = stack.enter_context(start_blocking_portal(name="vrag-client"))
             client = AsyncClient(base_url, api_key=api_key, timeout_s=timeout_s)
+            self.base_url = client.base_url
             super().__init__(portal, stack.enter_context(portal.wrap_async_context_manager(client)))
             self._opened = stack.pop_all()
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, aclosing
 from types import TracebackType
 from typing import Self, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -66,8 +67,9 @@ class AsyncClient:
     """A ``System``, whose methods are described there. Use as an async context manager."""
 
     def __init__(self, base_url: str, *, api_key: str | None = None, timeout_s: float = 60.0) -> None:
-        """Raises VragError for a key that no header can hold. White space around it is left out."""
-        self.base_url = base_url.rstrip("/")
+        """Raises VragError for what is no address, and for a key that no header can hold. White space around the key is
+        left out, and so is the ``/v1`` at the end of an address for OpenAI's clients."""
+        self.base_url = server_address(base_url)
         headers = {b"Authorization": _bearer(api_key)} if api_key else {}
         self._http = httpx.AsyncClient(
             base_url=self.base_url, headers=headers, timeout=timeout_s, mounts=direct_mounts(self.base_url)
@@ -216,6 +218,17 @@ class AsyncClient:
             follower.finished = reply.status_code == httpx.codes.NO_CONTENT
             async for line in reply.aiter_lines():
                 yield line
+
+
+def server_address(text: str) -> str:
+    """``text`` as the base URL of a server. Raises UnreachableError where it is none."""
+    try:
+        where = urlsplit(text.strip())
+        if where.scheme not in ("http", "https") or not where.hostname or where.port == 0:
+            raise ValueError
+    except ValueError:
+        raise UnreachableError(f"{text!r} is no address of a server: write it as http://HOST:PORT") from None
+    return text.strip().rstrip("/").removesuffix("/v1").rstrip("/")
 
 
 _JSON = {"Content-Type": "application/json"}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 import typer
 
 from vrag_ray.cli.console import is_debugging
-from vrag_ray.cli.options import api_key, load
+from vrag_ray.cli.options import api_key, load, server_url
 
 if TYPE_CHECKING:
     from vrag_ray.mcp.server import LogLevel
@@ -29,7 +28,10 @@ def mcp(
     url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", envvar="VRAG_URL", help="The vrag server to ask.  [default: the configured port, here]"
+            metavar="URL",
+            envvar="VRAG_URL",
+            callback=server_url,
+            help="The vrag server to ask.  [default: the configured port, here]",
         ),
     ] = None,
     transport: Annotated[Transport, typer.Option(help="stdio, or streamable HTTP at /mcp.")] = Transport.STDIO,
@@ -41,7 +43,7 @@ def mcp(
     """Offer search, pages and answers of a running server to an MCP client."""
     if transport is Transport.STDIO and (host is not None or port is not None):
         raise typer.BadParameter("--host and --port need --transport http")
-    base_url = _checked(url or f"http://127.0.0.1:{load(None, None).serving.port}")
+    base_url = url or f"http://127.0.0.1:{load(None, None).serving.port}"
 
     from vrag_ray.mcp.server import serve_http, serve_stdio
 
@@ -54,14 +56,3 @@ def mcp(
         typer.echo(f"MCP server for {base_url} at {address}; Ctrl-C stops it")
 
     serve_http(base_url, api_key(), log_level, host or HOST, PORT if port is None else port, say)
-
-
-def _checked(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid:
-        raise typer.BadParameter(f"--url {url} is not of the form http://host:port")
-    return url.rstrip("/")

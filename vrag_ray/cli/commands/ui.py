@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from vrag_ray.cli.options import server_url
 from vrag_ray.types import VragError
 
 DEFAULT_PORT = 8501
@@ -27,7 +29,8 @@ class Launch:
 
 def ui(
     url: Annotated[
-        str, typer.Option("--url", metavar="URL", envvar="VRAG_URL", help="The server to talk to.")
+        str,
+        typer.Option("--url", metavar="URL", envvar="VRAG_URL", callback=server_url, help="The server to talk to."),
     ] = "http://127.0.0.1:8000",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port.")] = DEFAULT_PORT,
@@ -37,9 +40,26 @@ def ui(
 ) -> None:
     """Open the web interface in front of a running server. Stop it with Ctrl-C."""
     launch = launch_of(url, host, port, allow_open=allow_open)
+    refuse_taken_port("--port", host, port)
     typer.echo(f"the web interface is at {launch.address}, for the server at {url}; Ctrl-C stops it", err=True)
     sys.stdout.flush()
     os.execve(launch.command[0], launch.command, launch.environment)  # noqa: S606  our own interpreter, no shell
+
+
+def is_taken(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return True
+    return False
+
+
+def refuse_taken_port(option: str, host: str, port: int | None) -> None:
+    """Raises VragError, before anything else is done, where ``port`` was chosen by ``option`` and cannot be used."""
+    if port and is_taken(host, port):
+        raise VragError(f"port {port} of {host} cannot be used: choose another with {option}")
 
 
 def launch_of(url: str, host: str, port: int, *, allow_open: bool = False) -> Launch:

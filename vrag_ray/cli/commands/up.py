@@ -77,8 +77,9 @@ def up(
     call it again for what came later.
     """
     from vrag_ray.cli.commands.serve import ray_reason, stop_event, terminal
-    from vrag_ray.cli.commands.ui import launch_of
+    from vrag_ray.cli.commands.ui import launch_of, refuse_taken_port
     from vrag_ray.config.serve_config import read_serve_config
+    from vrag_ray.serving.http.security import Security
     from vrag_ray.serving.placement import refuse_model_on_gpu
 
     settings, listed = read_serve_config(config)
@@ -92,6 +93,10 @@ def up(
     if interface:
         # A missing package is reported before anything is ingested.
         launch_of("", "127.0.0.1", 1)
+        refuse_taken_port("--ui-port", "127.0.0.1", ui_port)
+    refuse_taken_port("--port", settings.serving.host, port)
+    # Whether it may be served at all, too.
+    Security.from_environment(settings.serving)
     reason = ray_reason(settings, listed, on_ray=on_ray)
     # Files that are added while the service starts are ingested by --watch.
     before = files_below(paths)
@@ -276,10 +281,11 @@ async def _ingest_beside(paths: Sequence[Path], settings: Settings, stop: Event)
 def serving_on_free_port(settings: Settings, port: int | None, reason: str) -> Iterator[LocalService]:
     """As ``serving``, on ``port``, or on the configured one or a free one if that is taken."""
     from vrag_ray.cli.commands.serve import serving
+    from vrag_ray.cli.commands.ui import is_taken
 
     if port is None:
         port = settings.serving.port
-        if _is_taken(settings.serving.host, port):
+        if is_taken(settings.serving.host, port):
             say(f"port {port} is taken, a free one is used")
             port = 0
     if settings.vllm is not None:
@@ -291,10 +297,10 @@ def serving_on_free_port(settings: Settings, port: int | None, reason: str) -> I
 @contextmanager
 def web_interface(base_url: str, port: int | None = None) -> Iterator[None]:
     """The web interface in a process of its own until the block ends. Raises VragError where it does not start."""
-    from vrag_ray.cli.commands.ui import DEFAULT_PORT, launch_of
+    from vrag_ray.cli.commands.ui import DEFAULT_PORT, is_taken, launch_of
 
     if port is None:
-        port = free_port() if _is_taken("127.0.0.1", DEFAULT_PORT) else DEFAULT_PORT
+        port = free_port() if is_taken("127.0.0.1", DEFAULT_PORT) else DEFAULT_PORT
     launch = launch_of(base_url, "127.0.0.1", port)
     shown = subprocess.Popen(launch.command, env=launch.environment, stdout=sys.stderr)  # noqa: S603  our own command
     try:
@@ -335,16 +341,6 @@ def _wait_for_interface(process: subprocess.Popen[bytes], address: str) -> None:
         except httpx.HTTPError:
             time.sleep(0.2)
     raise VragError(f"the web interface did not answer at {address} within {INTERFACE_STARTS_WITHIN_S:g} s")
-
-
-def _is_taken(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return True
-    return False
 
 
 @contextmanager
