@@ -283,7 +283,7 @@ def _reason(cause: object) -> str:
 
 
 def _is_gone(cause: object) -> bool:
-    """Whether it tells of a process that ended: as it begins, or as it is asked how it is."""
+    """Whether it reports a process that ended: at its start, or when its state is requested."""
     from ray.exceptions import RayActorError
 
     return isinstance(getattr(cause, "health_check_failure", cause), RayActorError)

@@ -379,8 +379,8 @@ def test_what_a_field_compares_is_not_read():
     def words(text: str) -> str:
         return f"<w:r><w:t>{text}</w:t></w:r>"
 
-    asked = "<w:r><w:instrText> IF </w:instrText></w:r>"
+    condition = "<w:r><w:instrText> IF </w:instrText></w:r>"
     inner = field("<w:r><w:instrText>MERGEFIELD depth</w:instrText></w:r>", words("99"))
     link = field("<w:r><w:instrText>PAGEREF a</w:instrText></w:r>", words("12"))
-    paragraph = f"<w:p>{words('Depth ')}{field(asked + inner, words('7 m, page ') + link)}{words('.')}</w:p>"
+    paragraph = f"<w:p>{words('Depth ')}{field(condition + inner, words('7 m, page ') + link)}{words('.')}</w:p>"
     assert words_of(docx_of(paragraph)) == "Depth 7 m, page 12."
