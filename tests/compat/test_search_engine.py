@@ -168,6 +168,9 @@ def test_a_list_is_read_as_it_was_written(tmp_path: Path) -> None:
     )
     write_records(tmp_path / "list.jsonl", [record, record])
     assert read_records(tmp_path / "list.jsonl") == [record, record]
+    # As an editor may leave it.
+    (tmp_path / "list.jsonl").write_text((tmp_path / "list.jsonl").read_text("utf-8").rstrip("\n"), "utf-8")
+    assert read_records(tmp_path / "list.jsonl") == [record, record]
 
 
 class CountingEmbedder(PlantedEmbedder):

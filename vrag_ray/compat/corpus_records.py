@@ -20,6 +20,7 @@ from vrag_ray.config import CorpusConfig
 from vrag_ray.corpus.model import DecodeOptions
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.index.storage.collection import Collection
+from vrag_ray.questions.rows import DataError, json_lines
 from vrag_ray.types import Document, DocumentKind, NotFoundError, Passage, PassageKind, VragError
 from vrag_ray.types.redaction import public_uri
 
@@ -115,16 +116,13 @@ def write_records(path: Path, records: Sequence[CorpusRecord]) -> None:
 
 def read_records(path: Path) -> list[CorpusRecord]:
     """The inverse of ``write_records``. Raises NotFoundError without the file, VragError for a line that is none."""
-    try:
-        # Only \n ends a line of JSON: str.splitlines would also cut at separators that strings may hold.
-        *lines, _ = path.read_text(encoding="utf-8").split("\n")
-    except OSError as error:
+    if not path.is_file():
         raise NotFoundError(
             f"{path.parent} has no {path.name}: build_index writes it, with the engine's own model name"
-        ) from error
+        )
     try:
-        return [CorpusRecord.model_validate_json(line) for line in lines]
-    except ValidationError as error:
+        return [CorpusRecord.model_validate(row) for row in json_lines(path)]
+    except (DataError, ValidationError) as error:
         raise VragError(f"{path} holds a line that is no record: call build_index again") from error
 
 
