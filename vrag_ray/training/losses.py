@@ -142,13 +142,18 @@ def mean_over_kept(values: Tensor, token_mask: Tensor, keep: Tensor, *, count: f
     return means.sum() / max(float(keep.numel()) if count is None else count, 1.0)
 
 
+def sampler_weights(logp_trainer: Tensor, logp_sampler: Tensor) -> Tensor:
+    """``exp(logp_trainer - logp_sampler)`` of each token, without gradient."""
+    return (logp_trainer - logp_sampler).detach().clamp(max=LARGEST_LOG_RATIO).exp()
+
+
 def truncated_weights(logp_trainer: Tensor, logp_sampler: Tensor, cap: float) -> Tensor:
     """``min(exp(logp_trainer - logp_sampler), cap)`` of each token, without gradient.
 
     Corrects for a sampler whose probabilities differ from the trainer's of the same weights (truncated importance
     sampling); ``logp_trainer`` is that of the weights that sampled.
     """
-    return (logp_trainer - logp_sampler).detach().clamp(max=LARGEST_LOG_RATIO).exp().clamp(max=cap)
+    return sampler_weights(logp_trainer, logp_sampler).clamp(max=cap)
 
 
 def banded_weights(logp_trainer: Tensor, logp_sampler: Tensor, low: float, high: float) -> Tensor:
@@ -158,5 +163,5 @@ def banded_weights(logp_trainer: Tensor, logp_sampler: Tensor, low: float, high:
     """
     import torch
 
-    weights = (logp_trainer - logp_sampler).detach().clamp(max=LARGEST_LOG_RATIO).exp()
+    weights = sampler_weights(logp_trainer, logp_sampler)
     return torch.where((weights >= low) & (weights <= high), weights, torch.zeros_like(weights))

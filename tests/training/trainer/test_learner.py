@@ -359,6 +359,11 @@ def test_the_effective_sample_size_is_that_of_the_weights_of_all_tokens(groups: 
     assert update.effective == pytest.approx((count + 1) ** 2 / (count * (count + 3)), abs=CLOSE)
 
 
+def test_weights_too_small_for_a_float_have_no_effective_share(groups: Groups, model: Path) -> None:
+    update, _ = one_step(model, taught(sampled(groups[2:], model, shift=200.0), recipe("gspo")), recipe("gspo"))
+    assert (update.effective, update.truncated) == (0.0, 0.0)
+
+
 def test_the_gap_of_nothing_is_nothing(model: Path):
     assert School.open(model).learner.gap([]) == (0.0, 0.0)
 

@@ -15,7 +15,7 @@ from vrag_ray.training.algorithms.algorithm import Algorithm
 from vrag_ray.training.algorithms.credit_assignment import TrainSample
 from vrag_ray.training.algorithms.loss import Counts, loss, ratios
 from vrag_ray.training.collectives import Collectives
-from vrag_ray.training.losses import LARGEST_LOG_RATIO, k3
+from vrag_ray.training.losses import k3, sampler_weights
 from vrag_ray.training.trainer.batch import Batch, collate, parts
 from vrag_ray.training.trainer.dummy_forward import Reference, dummy_forward, passes_behind
 from vrag_ray.training.trainer.image_processing import Pixels
@@ -34,7 +34,8 @@ class Update:
     ``gap_mean`` and ``gap_max``: |log p of sampler - of trainer| over those tokens; ``gap_kl``: the estimate by ``k3``
     of KL(sampler | trainer); ``effective``: the effective sample size ``(sum w)^2 / (n * sum w^2)`` of their weights
     ``w``, trainer's by sampler's probability; ``truncated``: the share of them whose weight ``truncate`` or ``band``
-    cut. ``ratio_min`` and ``ratio_max`` are those that clipping looks at. All 0 without tokens.
+    cut. ``ratio_min`` and ``ratio_max`` are those that clipping looks at. All 0 without tokens, and ``effective`` where
+    all weights are.
     """
 
     loss: float
@@ -132,7 +133,7 @@ class Learner:
             )
             torch.autograd.backward(done.total)
             gap = ((before.to(logp) - sampler) * mask).detach()
-            apart, weight = gap.abs(), gap.clamp(max=LARGEST_LOG_RATIO).exp() * mask
+            apart, weight = gap.abs(), sampler_weights(before.to(logp), sampler) * mask
             cut = ((weight < lowest) | (weight > highest)) & mask
             kl = k3(torch.zeros_like(gap), gap)
             measured = (done.total, done.policy, done.kl, done.entropy, done.clip_low, done.clip_high)
@@ -158,7 +159,7 @@ class Learner:
             gap_mean=totals[6] / max(tokens, 1.0),
             gap_max=gap_max,
             gap_kl=totals[7] / max(tokens, 1.0),
-            effective=totals[9] ** 2 / (tokens * totals[10]) if tokens else 0.0,
+            effective=totals[9] ** 2 / (tokens * totals[10]) if totals[10] else 0.0,
             truncated=totals[8] / max(tokens, 1.0),
             ratio_min=-ratio_low if tokens else 0.0,
             ratio_max=ratio_max,
