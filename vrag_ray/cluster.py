@@ -162,9 +162,9 @@ def _load() -> str:
 def _init_local(temp_dir: Path | None) -> None:
     import ray
 
-    # Ray forks to start its programs, which replace themselves at once: nothing of Lance runs in between.
-    warnings.filterwarnings("ignore", "lance is not fork-safe")
-    with _described_in_utf8():
+    with _described_in_utf8(), warnings.catch_warnings():
+        # Ray forks to start its programs, which replace themselves at once: nothing of Lance runs in between.
+        warnings.filterwarnings("ignore", "lance is not fork-safe")
         ray.init(
             # Without it, Ray would join a cluster that `ray start` made on this machine, and refuse what follows.
             address="local",

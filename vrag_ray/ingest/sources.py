@@ -21,7 +21,7 @@ from vrag_ray.types.file_names import given_path, listed_names, path_of, shown_n
 MOST_FILES_OF_A_GROUP = ROWS_TOGETHER
 GROUPS_PER_READER = 8
 FOOTERS_AT_ONCE = 16
-SIDECAR_SUFFIXES = frozenset({".srt", ".vtt", ".sbv", ".ass", ".ssa", ".lrc", ".smi", ".ttml", ".dfxp"})
+SIDECAR_SUFFIXES = frozenset(suffix for suffix, format_ in SUFFIXES.items() if format_ is Format.SUBTITLES)
 STYLE_SHEET = ".css"
 """The suffix of what is read with the web page that names it."""
 _PATTERN = frozenset("*?[")

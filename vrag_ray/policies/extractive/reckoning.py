@@ -118,8 +118,11 @@ def is_reckoned(part: Part) -> bool:
 
 def comparison_of(part: Part, sheet: Sheet, near: Set[str]) -> Result | None:
     """What follows from two rows of ``sheet`` that the question names; arguments as of ``result_of``."""
-    order, reading = _order(part.text), _Reading(part, sheet, near)
-    is_difference = _IS_FOR_A_DIFFERENCE.search(part.text) is not None
+    return _comparison(_order(part.text), _Reading(part, sheet, near))
+
+
+def _comparison(order: _Order | None, reading: _Reading) -> Result | None:
+    is_difference = _IS_FOR_A_DIFFERENCE.search(reading.part.text) is not None
     if (not is_difference and (order is None or order.is_superlative)) or len(sides := reading.sides()) != 2:
         return None
     return reading.comparison(order or _NO_ORDER, *sides, is_difference=is_difference)
@@ -128,7 +131,7 @@ def comparison_of(part: Part, sheet: Sheet, near: Set[str]) -> Result | None:
 def result_of(part: Part, sheet: Sheet, near: Set[str]) -> Result | None:
     """What follows from the rows of ``sheet``; ``near`` are the words of the title and of the headings above it."""
     order, reading = _order(part.text), _Reading(part, sheet, near)
-    if (compared := comparison_of(part, sheet, near)) is not None:
+    if (compared := _comparison(order, reading)) is not None:
         return compared
     if is_negated(part.text) or _IS_LIMITED.search(part.text) is not None:
         return None
